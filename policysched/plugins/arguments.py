@@ -1,4 +1,4 @@
-"""Decoding of plugin arguments from `pluginConfig`, with kube-scheduler's strictness.
+"""Decodes plugin arguments from `pluginConfig` as strictly as kube-scheduler.
 
 This module knows no plugin. Arguments are decoded as strictly as in kube-scheduler, nested objects included: an unknown
 field is an error, and null means absent. An error becomes one line with plugin and field.
@@ -21,40 +21,40 @@ from policysched.reading.durations import nanoseconds
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Duration = Annotated[str, msgspec.Meta(extra={"null": True})]
-"""A duration in Go's format."""
+"""A duration in the format of Go, such as `1m30s`."""
 StatedDuration = Annotated[str, msgspec.Meta(extra={"null": False})]
-"""A duration that must not be null: kube-scheduler reads null as an empty text, which is invalid."""
+"""A duration that must not be null: kube-scheduler reads null as an empty string, which is an invalid duration."""
 A = TypeVar("A", bound="PluginArguments")
 S = TypeVar("S")
 Fault = tuple[str, str]
-"""An invalid field of plugin arguments, with the reason."""
+"""An invalid field of plugin arguments, and why it is invalid."""
 API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
 """The apiVersion of configurations, and of plugin arguments in configurations."""
 _STEP: Final = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 _SHAPES: Final[dict[type[Any], Any]] = {}
-"""Cached type information by class of plugin arguments."""
+"""Type information of the classes of plugin arguments, cached by class."""
 
 
 class Given(msgspec.Struct, rename="camel", kw_only=True, frozen=True):
-    """Base of structs that are decoded from a configuration."""
+    """Base of all structs that are decoded from a configuration."""
 
 
 class PluginArguments(Given, frozen=True):
-    """Base of the arguments of plugins: fields with types and defaults."""
+    """Base of the structs with the arguments of a plugin."""
 
     checked_when_made: ClassVar[bool] = False
-    """Whether invalid arguments are an error only if the plugin is enabled."""
+    """Whether invalid arguments of a plugin that is not enabled are ignored."""
 
     api_version: str = ""
     kind: str = ""
 
     def faults(self) -> Iterator[Fault]:
-        """Yield the fields whose value has the right type but is invalid, with the reasons."""
+        """Yield each field whose value has the right type but is invalid, with the reason."""
         return iter(())
 
 
 def converted(plugin: str, arguments: Any, shape: type[A]) -> A:
-    """Convert the plugin arguments of a configuration into the plugin's arguments class.
+    """Convert a configuration's arguments of a plugin into the arguments class of the plugin.
 
     Args:
         plugin: the plugin's name.
@@ -75,7 +75,7 @@ def converted(plugin: str, arguments: Any, shape: type[A]) -> A:
 
 
 def read_arguments(plugin: str, arguments: Any, shape: type[A]) -> tuple[A | None, list[Fault]]:
-    """Decode the plugin arguments of a configuration, and set defaults.
+    """Decode a configuration's arguments of a plugin, and set defaults.
 
     Args:
         plugin: the plugin's name.
@@ -98,7 +98,7 @@ def read_arguments(plugin: str, arguments: Any, shape: type[A]) -> tuple[A | Non
 
 
 def refusal(plugin: str, field: str, why: str) -> UsageError:
-    """Return the error that an argument of a plugin is invalid."""
+    """Return the error that a field of a plugin's arguments is invalid."""
     return UsageError(f"{plugin}: {field}: {why}" if field else f"{plugin}: {why}")
 
 
@@ -131,7 +131,7 @@ def strictly(raw: Any, shape: type[S], kept: str = "") -> tuple[S | None, list[F
 
 
 def _put_aside(plain: Any, path: str) -> bool:
-    """Remove a value of the wrong type, so that decoding finds the next error; return whether it was removed."""
+    """Remove the value of a wrong type at a path, so that decoding finds the next error; return whether it existed."""
     steps = [int(index) if index else name for index, name in _STEP.findall(path)]
     holder = plain
     try:

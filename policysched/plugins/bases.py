@@ -1,4 +1,4 @@
-"""Bases that several default plugins share: filters with one reason, and scores that stay in range.
+"""Base classes that several default plugins share: filters with one reason, and scores within 0 to 100.
 
 Shapes: R rows selected.
 """
@@ -14,7 +14,7 @@ from policysched.plugins.columns import codes_where
 
 
 class RejectedRows(Protocol):
-    """The state of a filter that rejects all rows for the same reason: it returns the rejected rows."""
+    """The state of a filter that rejects all rows for the same reason: an object that returns the rejected rows."""
 
     def rejects(self, rows: Rows) -> Mask:
         """Return a mask of the rejected rows. Shapes: (R,)."""
@@ -25,13 +25,13 @@ RejectedT = TypeVar("RejectedT", bound=RejectedRows)
 
 @dataclass(frozen=True, slots=True)
 class RowTest:
-    """The state of a filter as a function that returns the rejected rows."""
+    """The state of a filter that rejects all rows for the same reason: a function that returns the rejected rows."""
 
     rejects: Callable[[Rows], Mask]
 
 
 class OneReasonFilter(FilterPlugin[RejectedT]):
-    """Base of filters with a single rejection reason, whose state returns the rejected rows."""
+    """Base of filters with a single rejection reason; the state computes which rows are rejected."""
 
     rejection: Status
     """The status of rejected rows."""
@@ -41,7 +41,7 @@ class OneReasonFilter(FilterPlugin[RejectedT]):
         return codes_where(state.rejects(rows))
 
     def reason(self, state: RejectedT, code: int) -> Status:  # noqa: ARG002 - there is one reason
-        """Return the status with the filter's only reason."""
+        """Return the status of rejected rows."""
         return self.rejection
 
 

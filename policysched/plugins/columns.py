@@ -1,4 +1,4 @@
-"""NumPy operations that several plugins use on columns, and results cached by interned code or by cluster.
+"""NumPy operations on columns that several plugins use, and caches of results by interned code or by cluster.
 
 Columns contain codes of values, so a function is evaluated once per code and looked up for every row. When codes are
 reassigned, all results are dropped.
@@ -27,7 +27,7 @@ UNKNOWN: Final = -1
 
 
 def constant(value: float) -> NDArray[Any]:
-    """Return a number as a zero-dimensional array, with which NumPy operations on few rows run twice as fast."""
+    """Return a number as an array without dimensions, with which NumPy operations on few rows are twice as fast."""
     return np.array(value)
 
 
@@ -40,7 +40,7 @@ def codes_where(mask: Mask, code: int = 1) -> NDArray[np.int32]:
 
 
 def levelled(values: NDArray[T], mask: Mask) -> NDArray[T]:
-    """Replace the values outside a mask by a value inside it, so that minimum and maximum are those of the mask.
+    """Replace the values outside a mask by a value inside the mask, so that minimum and maximum are those of the mask.
 
     Shapes: (N,) -> (N,); of an empty mask (0,).
     """
@@ -58,7 +58,7 @@ def row_count(nodes: NodeTable, rows: Rows) -> int:
 
 
 class AnswersByCode(Generic[H]):
-    """Cached results of a function of interned values, by the value's code; the results are 0 or more.
+    """Cached results of a function of interned values, by the value's code; results are integers from 0 on.
 
     Missing: the answer for the code -1 is 0.
     """
@@ -72,7 +72,7 @@ class AnswersByCode(Generic[H]):
         self._stamp = interner.stamp
 
     def of(self, codes: NDArray[np.int32]) -> NDArray[np.int16]:
-        """Return the results for codes, calling the function for new values. Shapes: (R,) -> (R,)."""
+        """Return the function's results for codes; the function is called only for codes without a cached result."""
         if self._stamp != self._interner.stamp:
             self._stamp = self._interner.stamp
             self._answers = np.zeros(1, np.int16)
@@ -87,7 +87,7 @@ class AnswersByCode(Generic[H]):
         return answers
 
     def _grow(self) -> None:
-        """Double the array of results; the last element remains the one for code -1."""
+        """Double the array of cached results; its last element remains the result for code -1."""
         answers = np.full(2 * len(self._interner) + 1, UNKNOWN, np.int16)
         answers[: len(self._answers) - 1] = self._answers[:-1]
         answers[-1] = 0
@@ -95,13 +95,13 @@ class AnswersByCode(Generic[H]):
 
 
 class SharedByCluster(Generic[V]):
-    """Cached values that pod classes share, by cluster and key, while a pod class refers to the value."""
+    """Values cached by cluster and key, which pod classes share; a value is kept while a pod class refers to it."""
 
     def __init__(self) -> None:
         self._kept: WeakKeyDictionary[Cluster, WeakValueDictionary[Hashable, V]] = WeakKeyDictionary()
 
     def of(self, cluster: Cluster, key: Hashable, make: Callable[[], V]) -> V:
-        """Return the value of a key in a cluster; call `make` to create a missing value."""
+        """Return the value of a key in a cluster; if no value is cached, create the value with `make`."""
         kept = self._kept.get(cluster)
         if kept is None:
             kept = self._kept[cluster] = WeakValueDictionary()
@@ -112,7 +112,7 @@ class SharedByCluster(Generic[V]):
 
 
 class PresentNumbers:
-    """The distinct numbers (for example of domains) on the rows of a mask, cached for the last mask."""
+    """The distinct numbers (such as numbers of domains) on the rows of a mask, cached for the last mask."""
 
     __slots__ = ("_found", "_seen")
 

@@ -1,4 +1,4 @@
-"""Score curves: scores by utilization, as given by points in plugin arguments (`shape`).
+"""Score curves: the score for each utilization, from the points in the plugin argument `shape`.
 
 Source: plugins/helper/shape_score.go, apis/config/validation/validation_pluginargs.go (validateFunctionShape), v1.36
 and v1.37.
@@ -17,22 +17,22 @@ from policysched.framework import MAX_NODE_SCORE
 from policysched.plugins.arguments import Fault, Given, Int32
 
 FULL: Final = 100
-"""Highest utilization. Units: percent."""
+"""Highest utilization of a curve. Units: percent."""
 HIGHEST_POINT: Final = 10
-"""Highest score of a curve's point."""
+"""Highest score of a point in the plugin argument `shape`."""
 Curve: TypeAlias = NDArray[np.int64]
-"""For each utilization from 0 to FULL percent, the score from 0 to 100."""
+"""The scores, 0 to 100, for the utilizations from 0 to FULL percent."""
 
 
 class ShapePoint(Given, frozen=True):
-    """A point of a curve: a utilization in percent, and its score from 0 to 10."""
+    """A point in the plugin argument `shape`: a utilization in percent with its score from 0 to 10."""
 
     utilization: Int32 = 0
     score: Int32 = 0
 
 
 def shape_faults(shape: Sequence[ShapePoint]) -> Iterator[Fault]:
-    """Yield the invalid fields of the argument `shape`, each with the reason."""
+    """Yield the invalid fields of the plugin argument `shape`, each with the reason."""
     if not shape:
         yield "shape", "at least one point is required"
     for index, one in enumerate(shape):
@@ -47,12 +47,12 @@ def shape_faults(shape: Sequence[ShapePoint]) -> Iterator[Fault]:
 
 
 def curve_of(shape: Sequence[ShapePoint]) -> Curve:
-    """Return the score curve through points, which are ordered by utilization."""
+    """Return the score curve through points that are ordered by utilization."""
     return np.array([score_at(shape, level) for level in range(FULL + 1)], np.int64)
 
 
 def score_at(shape: Sequence[ShapePoint], level: int) -> int:
-    """Return the score, 0 to 100, at a utilization: linear between points, constant outside of them."""
+    """Return the score at a utilization, 0 to 100: linear between points, constant outside of them."""
     scale = MAX_NODE_SCORE // HIGHEST_POINT
     before = shape[0]
     for point in shape:

@@ -14,7 +14,7 @@ from policysched.state.placed.pods import pod_id
 
 log = logging.getLogger(__name__)
 READ_AGAIN: Final = 1.0
-"""Pause before asking the API server again whether a pod is bound. Units: seconds."""
+"""Pause before the API server is asked again whether a pod is bound. Units: seconds."""
 
 
 class DefaultBinder(BindPlugin):
@@ -23,7 +23,7 @@ class DefaultBinder(BindPlugin):
     name = "DefaultBinder"
 
     async def bind(self, assumed: AssumedPod, handle: Handle) -> Status | None:
-        """Send the binding once; return None, or the server's message as a failure."""
+        """Send the pod's binding once; return None for success, or a failure with the server's message."""
         try:
             await handle.client.bind(assumed.pod, assumed.node)
         except ApiError as error:
@@ -33,7 +33,7 @@ class DefaultBinder(BindPlugin):
 
 
 async def _is_bound_all_the_same(assumed: AssumedPod, handle: Handle, error: ApiError) -> bool:
-    """Return whether a binding took effect although its answer was lost or is an error that does not exclude it.
+    """Return whether a pod is bound after an error that does not exclude it, such as a lost answer.
 
     Until the watch or a read shows the result, the pod keeps its place on the node. The binding may have been stored,
     and giving the place to another pod would overcommit the node.

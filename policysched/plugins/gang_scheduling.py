@@ -1,4 +1,4 @@
-"""GangScheduling: the pods of a pod group wait until enough of them exist, and are placed only if enough of them fit.
+"""GangScheduling: gates pods of a gang until enough exist, and rejects the gang unless enough of them fit.
 
 Source: plugins/gangscheduling/gangscheduling.go, v1.37 and v1.38.
 """
@@ -35,7 +35,7 @@ from policysched.model.objects import Pod, PodGroup
 from policysched.state.pod_groups import group_key
 
 LONGEST_WAIT: Final = 5 * 60.0
-"""Time that a member waits at Permit for the other members. Units: seconds."""
+"""Longest time that a member waits at Permit for other members. Units: seconds."""
 
 
 def _keys_of_pod(pod: Pod) -> Iterable[Hashable]:
@@ -57,7 +57,7 @@ def _concerns_group(pod: Pod, change: Change, _: Cluster) -> bool:
 
 
 def _needs_fewer(pod: Pod, change: Change, cluster: Cluster) -> bool:
-    """Return whether a change reduces the minimum number of pods of a pod's gang."""
+    """Return whether a change reduces the minimum count of a pod's gang."""
     before, after = (one.spec.scheduling_policy.gang for one in (change.old, change.new))
     needs_fewer = before is not None and after is not None and after.min_count < before.min_count
     return needs_fewer and _concerns_group(pod, change, cluster)
@@ -67,7 +67,7 @@ _INDEX = HintIndex(_keys_of_pod, _keys_of_change)
 
 
 class GangScheduling(PreEnqueuePlugin, PlacementFeasiblePlugin):
-    """The GangScheduling plugin.
+    """The GangScheduling plugin: PreEnqueue and PlacementFeasible for gangs.
 
     Args:
         names_group: Whether messages have the form of v1.38: they name the pod group.
@@ -100,7 +100,7 @@ class GangScheduling(PreEnqueuePlugin, PlacementFeasiblePlugin):
         placement: CandidatePlacement,  # noqa: ARG002 - the same for all
         progress: PlacementProgress,
     ) -> Status | None:
-        """Reject a group that can no longer reach its minimum count; return WAIT until the group reaches it."""
+        """Reject a gang that can no longer reach its minimum count; return WAIT while it has not reached it."""
         least, scheduled = context.group.min_count, progress.scheduled
         if scheduled >= least:
             return None
@@ -128,10 +128,10 @@ class GangScheduling(PreEnqueuePlugin, PlacementFeasiblePlugin):
 
 
 class WaitingGangScheduling(GangScheduling, PermitPlugin):
-    """GangScheduling that also lets the members of a gang wait at Permit until enough of them have a node."""
+    """GangScheduling in which the members of a gang also wait at Permit until enough members have a node."""
 
     def permit(self, assumed: AssumedPod, handle: Handle) -> Wait | None:
-        """Wait until the minimum count of members has a node, then allow all waiting members.
+        """Let a member wait until its gang's minimum count has nodes; then allow all waiting members.
 
         The other members are in flight with this one, so none of them has to be activated.
         """

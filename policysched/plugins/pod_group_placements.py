@@ -27,11 +27,11 @@ NOTHING_ASSIGNED: Final = "no pods from pod group are assigned to any of the can
 
 
 class UndeterminedDomainError(Exception):
-    """Raised if the placed members of a pod group determine no domain; the message is kube-scheduler's."""
+    """Raised if the placed members of a pod group do not determine a topology domain; has kube-scheduler's message."""
 
 
 class TopologyPlacementGenerator(PlacementGeneratePlugin):
-    """The TopologyPlacementGenerator plugin: one placement for each value of the topology key of a pod group.
+    """The TopologyPlacementGenerator plugin: one placement for each value of the pod group's topology label.
 
     Args:
         empty_is_domain: Whether an empty label value is a domain, instead of a mistake.
@@ -46,7 +46,7 @@ class TopologyPlacementGenerator(PlacementGeneratePlugin):
     def generate_placements(
         self, context: PodGroupContext, parent: CandidatePlacement
     ) -> Sequence[CandidatePlacement] | Status:
-        """Return the domains of the nodes by name, only the domain of placed members if there are any."""
+        """Return the topology domains of the nodes by name; if members are placed, only the domain of these members."""
         key, cluster = context.group.topology_key, context.cluster
         if key is None:
             return (parent,)
@@ -73,7 +73,7 @@ class TopologyPlacementGenerator(PlacementGeneratePlugin):
         return () if state is None else tuple(state.scheduled)
 
     def _domain_of(self, pods: Sequence[Pod], key: str, cluster: Cluster) -> str | None:
-        """Return the domain of placed pods; None if there are none.
+        """Return the topology domain of placed pods; None if no pod is given.
 
         Raises:
             UndeterminedDomainError: the pods are in no domain, or in several.
@@ -102,12 +102,12 @@ class TopologyPlacementGenerator(PlacementGeneratePlugin):
 
 
 class PodGroupPodsCount(PlacementScorePlugin):
-    """The PodGroupPodsCount plugin: prefers the placements on which most members of the group fit."""
+    """The PodGroupPodsCount plugin: prefers the placements on which the most members of a pod group fit."""
 
     name = "PodGroupPodsCount"
 
     def score_placements(self, context: PodGroupContext, feasible: Sequence[FeasiblePlacement]) -> Scores:
-        """Return for each placement the number of members with a node."""
+        """Return for each placement the number of members that fit."""
         groups = context.cluster.pod_groups
         state = None if groups is None else groups.get(context.group.key)
         scheduled = 0 if state is None else state.scheduled_count

@@ -31,17 +31,17 @@ class PrioritySort(QueueSortPlugin):
     name = "PrioritySort"
 
     def key(self, pod: Pod, queued_at: float) -> tuple[Any, ...]:
-        """Return the sort key of a pod: higher priority first, then earlier queued pods."""
+        """Return a pod's sort key in the queue: higher priority first, then earlier queued pods."""
         return (-pod_priority(pod), queued_at)
 
 
 class SchedulingGates(PreEnqueuePlugin):
-    """The SchedulingGates plugin: a pod with gates stays out of the active queue until its last gate is removed."""
+    """The SchedulingGates plugin: gates a pod until its last scheduling gate is removed."""
 
     name = "SchedulingGates"
     hints = (Hint(Resource.PENDING_POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, updates_itself),)
 
     def pre_enqueue(self, pod: Pod, cluster: Cluster) -> Status | None:  # noqa: ARG002 - the base's signature
-        """Gate a pod that has scheduling gates."""
+        """Return the rejection of a pod that has scheduling gates, else None."""
         gates = " ".join(gate.name for gate in pod.spec.scheduling_gates)
         return unresolvable(f"waiting for scheduling gates: [{gates}]") if pod.spec.scheduling_gates else None

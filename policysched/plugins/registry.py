@@ -1,4 +1,4 @@
-"""The registry of the default plugins of a release: their order, extension points, weights and arguments.
+"""The registry of a release's default plugins, with order, extension points, weights and arguments.
 
 The order is kube-scheduler's: if several plugins reject a node, the first one is reported. A configuration enables
 plugins by extension point. If a plugin has no such point, the configuration is refused. So entries also list points
@@ -49,14 +49,14 @@ from policysched.plugins.volumes.volume_restrictions import VolumeRestrictions
 from policysched.plugins.volumes.volume_zone import VolumeZone
 
 MULTI_POINT: Final = "multiPoint"
-"""Field of a configuration that enables a plugin at all its extension points."""
+"""The configuration field that enables a plugin at all its extension points."""
 DEFAULT_ORIGIN: Final = "default"
-"""The origin, in messages, of the plugins of this package, in contrast to plugins of other packages."""
+"""The origin, in messages, of the plugins of this package; other packages' plugins have the package's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class EnginePart(Plugin):
-    """Placeholder in the order of plugins for a plugin of kube-scheduler whose work the engine does.
+    """Placeholder for a plugin of kube-scheduler whose work the engine does itself.
 
     The engine does its work itself, or there is none: the plugins for groups of pods have nothing to do with a pod
     that is in no group, and groups are off in kube-scheduler unless a feature gate turns them on.
@@ -67,7 +67,7 @@ class EnginePart(Plugin):
 
 @dataclass(frozen=True, slots=True)
 class Enabled:
-    """An enabled plugin, with the weight of its scores; the weight is 0 for a plugin without Score."""
+    """An enabled plugin with the weight of its scores; the weight of a plugin without Score is 0."""
 
     plugin: Plugin
     weight: int = 0
@@ -75,24 +75,24 @@ class Enabled:
 
 @dataclass(frozen=True, slots=True)
 class PluginEntry:
-    """The registry's data about one of kube-scheduler's plugins."""
+    """The registry's entry for one of kube-scheduler's plugins."""
 
     points: str
     """The plugin's extension points; `filter+` includes PreFilter, and `score+` includes PreScore."""
     make: Callable[..., Plugin] | None = None
-    """Creates the plugin, from its arguments if it has any; None if the engine does the plugin's work."""
+    """Function that creates the plugin, from its arguments if it has any; None if the engine does its work."""
     arguments: type[PluginArguments] | None = None
     weight: int = 0
     """The default weight of the plugin's scores; 0 for a plugin without Score."""
     is_default: bool = True
     """Whether the plugin is enabled by default."""
     disabled_at: tuple[str, ...] = ()
-    """Extension points at which the plugin is disabled by default."""
+    """The extension points at which the plugin is disabled by default."""
 
 
 @lru_cache(maxsize=8)
 def plugin_entries(release: Release = DEFAULT) -> Mapping[str, PluginEntry]:
-    """Return the plugins of a release in their default order, followed by plugins that are disabled by default."""
+    """Return a release's plugin entries in their default order, then the plugins that are disabled by default."""
     narrows = release.node_name_narrows
     filter_only = "filter+" if narrows else "filter"
     node_name = {"NodeName": PluginEntry(filter_only, partial(NodeName, narrows=narrows))}
@@ -178,7 +178,7 @@ def _default_preemption(release: Release, post_filter: str) -> PluginEntry:
 
 
 def _optional_entries(release: Release) -> dict[str, PluginEntry]:
-    """Return the plugins of a release that are disabled by default, or enabled only by a feature gate."""
+    """Return the entries of plugins that a release disables by default or enables only by a feature gate."""
     point = "placementFeasible" if "placementFeasible" in release.configuration_fields else "permit"
     is_on = release.generic_workload
     gangs = partial(
@@ -205,7 +205,7 @@ def _optional_entries(release: Release) -> dict[str, PluginEntry]:
 
 
 def points_of_defaults(release: Release = DEFAULT) -> Mapping[str, frozenset[str]]:
-    """Return the extension points of each plugin of a release, by plugin name."""
+    """Return the extension points of each of a release's plugins, by plugin name."""
     return {name: _points(entry.points) for name, entry in plugin_entries(release).items()}
 
 
@@ -234,7 +234,7 @@ def plugin_named(name: str, args: Any = None, release: Release = DEFAULT) -> Plu
 
 
 def default_registry(release: Release = DEFAULT) -> PluginRegistry:
-    """Create the registry of a release's plugins."""
+    """Return the registry of a release's default plugins, by name."""
     made = PluginRegistry()
     for name in plugin_entries(release):
         made.register(name, partial(_without_handle, name, release), origin=DEFAULT_ORIGIN)
@@ -246,6 +246,6 @@ def _without_handle(name: str, release: Release, args: Any, _handle: Any) -> Plu
 
 
 def default_plugins(release: Release = DEFAULT) -> list[Enabled]:
-    """Create the plugins that are enabled by default, in their order."""
+    """Return new plugins of the kinds that are enabled by default, in their order."""
     entries = plugin_entries(release).items()
     return [Enabled(plugin_named(name, release=release), entry.weight) for name, entry in entries if entry.is_default]

@@ -1,4 +1,4 @@
-"""DefaultPreemption: evicts pods of lower priority for a pod that fits on no node.
+"""DefaultPreemption: evicts pods of lower priority for a pod that fits no node.
 
 | module | task |
 |---|---|

@@ -1,4 +1,4 @@
-"""Disruption budgets: the pods whose eviction would violate a PodDisruptionBudget.
+"""PodDisruptionBudgets: finds the pods whose eviction would violate a budget.
 
 Source: plugins/defaultpreemption/default_preemption.go (filterPodsWithPDBViolation), v1.36;
 pkg/scheduler/framework/preemption/util.go (FilterVictimsWithPDBViolation), v1.37 and v1.38.
@@ -20,21 +20,21 @@ from policysched.model.selection.indexed_selector import IndexedSelector
 
 Places = NDArray[np.intp]
 SPARE: Final = 1024
-"""Number of cached label sets of a namespace, beyond twice its pod signatures, above which all are dropped."""
+"""Number of cached label sets of a namespace, beyond twice its pod signatures, at which the cache is emptied."""
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetRules:
-    """How PodDisruptionBudgets protect pods, which differs between Kubernetes minors."""
+    """Rules for PodDisruptionBudgets that differ between Kubernetes minors."""
 
     stops_at_violation: bool = False
-    """Whether a pod whose eviction violates a budget is not counted by further budgets; the strictest is first."""
+    """Whether a pod whose eviction violates a budget is not counted by less strict budgets."""
     empty_selects_all: bool = False
-    """Whether an empty selector selects all pods of the budget's namespace, and budgets select pods without labels."""
+    """Whether an empty selector matches all pods of the namespace, and whether budgets match pods without labels."""
 
 
 class LabelSets:
-    """The label sets of the pods of one namespace, numbered from 0, and an index of their labels.
+    """The label sets of a namespace's pods, numbered from 0, with an index from labels to label sets.
 
     Shapes: S sets.
     """
@@ -43,13 +43,13 @@ class LabelSets:
         self.labels: list[Mapping[str, str]] = []
         self._numbers: dict[frozenset[tuple[str, str]], int] = {}
         self._with_value: dict[str, dict[str, list[int]]] = {}
-        """The numbers of sets by label key and value."""
+        """The numbers of the label sets that have a label, by key and value."""
         self._with_key: dict[str, list[int]] = {}
         self._key_masks: dict[str, Mask] = {}
         self._later: tuple[int, LabelSets] | None = None
 
     def number(self, labels: Mapping[str, str]) -> int:
-        """Return the number of a label set; add it if it is new."""
+        """Return the number of a label set; a new label set gets the next number."""
         pairs = frozenset(labels.items())
         number = self._numbers.setdefault(pairs, len(self.labels))
         if number == len(self.labels):
@@ -60,7 +60,7 @@ class LabelSets:
         return number
 
     def since(self, begin: int) -> LabelSets:
-        """Return the label sets from a number on, renumbered from 0."""
+        """Return the label sets from the number `begin` on, renumbered from 0."""
         if not begin:
             return self
         if self._later is None or self._later[0] != begin or len(self._later[1].labels) != len(self.labels) - begin:
@@ -112,7 +112,7 @@ class LabelSets:
 
 
 class SelectedLabels:
-    """Which of a namespace's label sets a budget's selector matches; each label set is evaluated once."""
+    """The label sets of a namespace that a budget's selector matches; each label set is evaluated once."""
 
     __slots__ = ("_known", "_sets", "selector")
 
@@ -140,9 +140,9 @@ class SelectingBudget:
     name: str
     selection: SelectedLabels
     allowed: int
-    """The number of pods that the budget still allows to evict."""
+    """Number of evictions that the budget still allows."""
     disrupted: frozenset[str]
-    """The names of the pods whose eviction the budget has already counted."""
+    """The names of the pods whose eviction the budget already counted (`status.disruptedPods`)."""
 
 
 class EqualBudgets(NamedTuple):
@@ -160,16 +160,16 @@ class Limits:
     sets: LabelSets
     budgets: Sequence[SelectingBudget]
     spent: Mask
-    """Mask of the label sets that a budget without allowed disruptions matches. Shapes: (sets,)."""
+    """Mask of the label sets that a budget without allowed evictions matches. Shapes: (sets,)."""
     rest: Sequence[EqualBudgets]
-    """The budgets with allowed disruptions, grouped by the label sets that they match."""
+    """The budgets with allowed evictions, grouped by the label sets that they match."""
 
     def is_of(self, budgets: Sequence[SelectingBudget]) -> bool:
-        """Return whether these limits were computed from the given budgets."""
+        """Return whether the limits were computed from the given budgets."""
         return len(budgets) == len(self.budgets) and all(map(operator.is_, budgets, self.budgets))
 
     def below(self, most: int) -> Iterator[EqualBudgets]:
-        """Yield the grouped budgets that allow some, but fewer than `most` evictions."""
+        """Yield the groups of budgets that allow at least one, but fewer than `most` evictions."""
         for budgets, selected in self.rest:
             strict = [one for one in budgets if one.allowed < most]
             if strict:
@@ -177,7 +177,7 @@ class Limits:
 
 
 class Budgets:
-    """The PodDisruptionBudgets of the cluster at one point in time.
+    """The PodDisruptionBudgets of the cluster at the time of a preemption.
 
     Args:
         cluster: The cluster.
@@ -190,7 +190,7 @@ class Budgets:
         self._by_namespace: dict[str, list[SelectingBudget]] = {}
         self._compiled: dict[Hashable, Compiled] = {}
         self._limits: dict[str, Limits] = {}
-        """The limits by namespace."""
+        """The grouped budgets by namespace."""
         self._sets: dict[str, LabelSets] = {}
         """The label sets by namespace, for namespaces with budgets."""
         for key, one in cluster.objects.of(PodDisruptionBudget).items():
@@ -207,14 +207,14 @@ class Budgets:
             }
 
     def of(self, pod: Pod) -> list[SelectingBudget]:
-        """Return the budgets that match a pod and have not already counted the pod's eviction."""
+        """Return the budgets that match a pod and have not already counted its eviction."""
         metadata = pod.metadata
         among = self._by_namespace.get(metadata.namespace, ()) if self._may_select(metadata.labels) else ()
         selecting = (one for one in among if one.selection.selector.matches(metadata.labels))
         return [one for one in selecting if metadata.name not in one.disrupted]
 
     def violating(self, cluster: Cluster, slots: Places, rows: Places) -> Mask:
-        """Return the pods whose eviction violates a budget, if all earlier pods of their node are evicted, too.
+        """Return which evictions violate a budget, if all pods listed earlier on the same node are evicted too.
 
         Whether a budget counts a pod whose eviction violates another budget depends on the rules.
 
@@ -255,7 +255,7 @@ class Budgets:
         return bool(labels) or self._rules.empty_selects_all
 
     def _limits_of(self, namespace: str) -> Limits:
-        """Return the grouped budgets of a namespace, evaluated for all its label sets."""
+        """Return the grouped budgets of a namespace, with every label set of the namespace evaluated."""
         sets, budgets = self._sets[namespace], self._by_namespace[namespace]
         known = self._limits.get(namespace)
         size = len(sets.labels)
@@ -273,7 +273,7 @@ class Budgets:
         return found
 
     def _numbered(self, cluster: Cluster, signatures: Sequence[int]) -> dict[str, tuple[Places, Places]]:
-        """Return by namespace the signatures (by index) that budgets may match, with numbers of their label sets."""
+        """Return by namespace the indices of signatures that budgets may match, and the numbers of their label sets."""
         there: dict[str, list[tuple[int, Mapping[str, str]]]] = {}
         for place, signature in enumerate(signatures):
             placed = cluster.signatures.present[signature]
@@ -297,7 +297,7 @@ Compiled = tuple[PodDisruptionBudget, SelectingBudget | None]
 
 
 def _joined(selecting: Iterable[tuple[Sequence[SelectingBudget], Mask]]) -> list[EqualBudgets]:
-    """Group budgets that match the same label sets."""
+    """Group the budgets that match the same label sets."""
     found: dict[bytes, EqualBudgets] = {}
     for budgets, selected in selecting:
         found.setdefault(selected.tobytes(), EqualBudgets([], selected)).budgets.extend(budgets)
@@ -305,14 +305,14 @@ def _joined(selecting: Iterable[tuple[Sequence[SelectingBudget], Mask]]) -> list
 
 
 def _strictness(group: EqualBudgets) -> tuple[int, str]:
-    """Return number of allowed evictions and name of the strictest of some budgets, as a sort key."""
+    """Return a sort key of a group: number of allowed evictions and name of its strictest budget."""
     return min((one.allowed, one.name) for one in group.budgets)
 
 
 def _spent(
     budgets: Sequence[SelectingBudget], pods: Places, cluster: Cluster, slots: Places, rows: Places
 ) -> Iterator[tuple[Places, int]]:
-    """Yield pods that budgets with equal matches count, each time with the evictions that a node's pods are allowed.
+    """Yield the pods that a group's budgets match, with the number of evictions allowed on each node.
 
     The strictest budget decides on the nodes without a pod whose eviction it has already counted. On the other nodes,
     budgets that allow more are evaluated, too.
@@ -346,14 +346,14 @@ def _places_by_name(pods: Places, cluster: Cluster, slots: Places) -> dict[str, 
 
 
 def _evicted(budget: SelectingBudget, places_of: Mapping[str, Sequence[int]]) -> Places:
-    """Return the indices of the pods whose eviction a budget has already counted."""
+    """Return the indices of the pods whose eviction a budget already counted."""
     fewer = budget.disrupted if len(budget.disrupted) < len(places_of) else places_of
     names = (name for name in fewer if name in budget.disrupted and name in places_of)
     return np.array([place for name in names for place in places_of[name]], np.intp)
 
 
 def _counted_on_row(rows: Places) -> NDArray[np.intp]:
-    """Number the elements of each run of equal rows from 1."""
+    """Number the elements of each run of equal rows, from 1."""
     numbers = np.arange(rows.size)
     is_first = np.append(True, rows[1:] != rows[:-1])[: rows.size]
     return numbers - np.maximum.accumulate(np.where(is_first, numbers, 0)) + 1
@@ -362,7 +362,7 @@ def _counted_on_row(rows: Places) -> NDArray[np.intp]:
 def _renewed(
     given: PodDisruptionBudget, before: Compiled | None, cluster: Cluster, rules: BudgetRules
 ) -> SelectingBudget | None:
-    """Compile a new or changed budget; reuse the cached matches if its selector did not change."""
+    """Compile a new or changed budget; if its selector did not change, reuse the cached matches."""
     if before is None or before[0].spec.selector != given.spec.selector:
         selection = _selection(given, cluster, rules)
     else:
@@ -374,7 +374,7 @@ def _renewed(
 
 
 def _selection(given: PodDisruptionBudget, cluster: Cluster, rules: BudgetRules) -> SelectedLabels | None:
-    """Return the compiled selector of a budget; None if it is missing or invalid, or selects no pod."""
+    """Return a budget's compiled selector; None if the selector is missing, invalid or matches no pod."""
     stated = given.spec.selector
     if stated is None or not (stated.match_labels or stated.match_expressions or rules.empty_selects_all):
         return None

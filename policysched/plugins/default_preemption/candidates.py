@@ -1,4 +1,4 @@
-"""Choice of the candidate node with the least costly victims, and calls of extenders (ProcessPreemption).
+"""Chooses the candidate node with the least costly victims, after calls of extenders (ProcessPreemption).
 
 The criteria in order: fewest violations of disruption budgets, lowest priority of the most important victim, lowest sum
 of priorities, fewest victims, latest start of the first started among the most important victims. Nodes that are equal
@@ -34,7 +34,7 @@ from policysched.state.placed.pods import PlacedPod
 log = logging.getLogger(__name__)
 NONE_LEFT: Final = "no candidate node for preemption"
 LOWEST: Final = -(2**31)
-"""The lowest priority, which is subtracted before summing so that every additional victim raises the cost."""
+"""The lowest priority; subtracted from priorities before they are summed, so that each victim raises the cost."""
 CRITERIA: Final = (
     "violations of disruption budgets",
     "highest priority of a victim",
@@ -42,14 +42,14 @@ CRITERIA: Final = (
     "victims",
     "start of the most important victim",
 )
-"""The names of the cost criteria in decision records."""
+"""The names, in decision records, of the criteria by which the costs of victims are compared."""
 START: Final = 4
 Costs = NDArray[np.float64 | np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A candidate node for preemption, with its victims."""
+    """A node on which preemption is possible, with its victims."""
 
     node: str
     victims: tuple[Pod, ...]
@@ -57,11 +57,11 @@ class Candidate:
     violating: frozenset[str]
     """The victims whose eviction violates a disruption budget, as `namespace/name`."""
     loses_by: str = ""
-    """The first criterion by which a best node costs less, with the costs of both; empty for best nodes."""
+    """The first criterion by which another node costs less, with both costs; empty for the best nodes."""
 
 
 class Choice:
-    """The candidate nodes of a search, and the best of them; read it before the cluster changes.
+    """The candidate nodes of a search for victims, and the best of these nodes; read it before the cluster changes.
 
     Shapes: C candidates.
 
@@ -81,15 +81,15 @@ class Choice:
         self._best = int(best[0])
         self._place_of = {self._name(at): at for at in best.tolist()}
         self.best: list[str] = sorted(self._place_of)
-        """The names of the best nodes."""
+        """The names of the candidate nodes with the lowest cost."""
 
     def victims_on(self, node: str) -> NodeVictims:
-        """Return the victims on one of the best nodes, the most important first."""
+        """Return the victims on one of the best nodes, most important first."""
         victims, violating = self._victims_and_violations(self._place_of[node])
         return NodeVictims(victims, len(violating))
 
     def candidates(self) -> Iterator[Candidate]:
-        """Yield every candidate node, in the order of names."""
+        """Yield every candidate node with its victims, in the order of node names."""
         for at in sorted(range(self._places.size), key=self._name):
             yield Candidate(self._name(at), *self._victims_and_violations(at), self._why_not(at))
 
@@ -109,7 +109,7 @@ class Choice:
 
 
 def _costs(found: Search, among: Places) -> Iterator[Costs]:
-    """Yield by criterion the costs of preemption on some nodes of a search; lower is better.
+    """Yield for each criterion the costs of preemption on some nodes of a search; lower is better.
 
     Shapes: (C,) each.
     """
@@ -124,12 +124,12 @@ def _costs(found: Search, among: Places) -> Iterator[Costs]:
 
 
 def _shown(number: int, cost: float) -> str:
-    """Return a cost as text, also a start time outside the years 1 to 9999, which time zone offsets can cause."""
+    """Return a cost as text; a start time may be outside of the years 1 to 9999, because of time zone offsets."""
     return f"{np.datetime64(math.floor(-cost), 's')}Z" if number == START else str(int(cost))
 
 
 def proposals(found: Search) -> dict[str, NodeVictims]:
-    """Return the victims of each candidate node of a search, by node name."""
+    """Return the victims on each candidate node of a search, by node name."""
     made = {}
     for place in found.candidates.tolist():
         victims, violating = found.victims_and_violations(place)
@@ -140,7 +140,7 @@ def proposals(found: Search) -> dict[str, NodeVictims]:
 async def ask_extenders(
     pod: Pod, extenders: Sequence[Extender], candidates: Mapping[str, NodeVictims], cluster: Cluster
 ) -> dict[str, NodeVictims]:
-    """Call the extenders one after another; each gets the candidates that the earlier extenders kept.
+    """Call extenders (ProcessPreemption) one after another; each gets the candidate nodes that earlier extenders kept.
 
     The cluster may change meanwhile: the victims that an extender names are looked up after its answer.
 
@@ -172,7 +172,7 @@ async def ask_extenders(
 
 
 def without_guarded(pod: Pod, candidates: Mapping[str, NodeVictims], guarded: Guarded) -> dict[str, NodeVictims]:
-    """Return the candidates without victims that guards protect, including victims that extenders named."""
+    """Return the candidate nodes without protected victims, also considering the victims that extenders named."""
     kept = guarded.reasons()
     row_of = guarded.cluster.nodes.row_of
     left = {node: victims for node, victims in candidates.items() if row_of.get(node) not in kept}
@@ -189,7 +189,7 @@ def without_guarded(pod: Pod, candidates: Mapping[str, NodeVictims], guarded: Gu
 def _known(
     extender: Extender, named: Mapping[str, NamedVictims], asked: Mapping[str, NodeVictims], cluster: Cluster
 ) -> dict[str, NodeVictims]:
-    """Return the pods that an extender named as victims; victims that were deleted during the call are skipped.
+    """Return the pods that an extender named as victims, without pods that were deleted during the call.
 
     Raises:
         ExtenderError: A victim was never on the node, or a node has no victims.
@@ -214,7 +214,7 @@ def _known(
 
 
 def _placed_on(node: str, cluster: Cluster, told: Iterable[str], *, gone: bool) -> list[PlacedPod]:
-    """Return the pods of a node, and pods with the UIDs `told`; empty if the node is deleted and `gone` is set."""
+    """Return the pods on a node and the pods with the UIDs `told`; empty if the node is deleted and `gone` is set."""
     row = cluster.nodes.row_of.get(node, -1)
     if row >= 0 and cluster.nodes.present.data[row]:
         placed = (cluster.pods.by_id.get(uid) for uid in told)
@@ -225,14 +225,14 @@ def _placed_on(node: str, cluster: Cluster, told: Iterable[str], *, gone: bool) 
 
 
 def least_costly(candidates: Mapping[str, NodeVictims], cluster: Cluster) -> list[str]:
-    """Return the names of the nodes with the least costly victims."""
+    """Return the names of the candidate nodes with the least costly victims."""
     costs = {node: _cost(victims, cluster) for node, victims in candidates.items()}
     least = min(costs.values(), default=None)
     return sorted(node for node, cost in costs.items() if cost == least)
 
 
 def _cost(victims: NodeVictims, cluster: Cluster) -> tuple[float, ...]:
-    """Return the cost of victims by each criterion; the first victim is treated as the most important."""
+    """Return the cost of a node's victims by each criterion; the first victim must be the most important."""
     priorities = [pod_priority(one) for one in victims.pods]
     highest = max(priorities)
     first_ones = [one for one, priority in zip(victims.pods, priorities, strict=True) if priority == highest]
@@ -242,7 +242,7 @@ def _cost(victims: NodeVictims, cluster: Cluster) -> tuple[float, ...]:
 
 
 def _first_start(pods: Sequence[Pod], cluster: Cluster) -> float:
-    """Return the earliest start time of pods; a pod that has not started has the current time."""
+    """Return the earliest start time of some pods; the current time is used for a pod that has not started."""
     placed = (cluster.pods.by_id.get(one.metadata.uid) for one in pods)
     slots = np.array([one.slot for one in placed if one is not None], np.intp)
     return min(cluster.time.seconds, float(cluster.pods.starts(slots).min(initial=np.inf)))

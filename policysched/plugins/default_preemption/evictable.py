@@ -1,4 +1,4 @@
-"""Pods that preemption may evict on nodes: single pods, and pod groups that are evicted as a whole.
+"""`Evictable`: pods that preemption may evict on nodes, single pods and pod groups that are evicted as a whole.
 
 A pod group of disruption mode `all` is one victim: for each node with one of its pods, all its placed pods are listed.
 
@@ -24,20 +24,20 @@ Slots = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class Evictable:
-    """Pods that may be evicted; the pods of each victim are adjacent, in the order of their UIDs."""
+    """Pods that may be evicted; the pods of one victim are adjacent, in the order of their UIDs."""
 
     slots: Slots
-    """The pods, by their slots in the pod table. Shapes: (V,)."""
+    """The slot of each pod in the pod table. Shapes: (V,)."""
     rows: RowNumbers
-    """The node that each pod's eviction makes room on; a pod of a group may be on another node. Shapes: (V,)."""
+    """The row of the node for which each pod is evicted; a pod group's pod may be on another node. Shapes: (V,)."""
     victims: Slots
-    """The number of the victim that each pod belongs to, from 0. Shapes: (V,)."""
+    """The number, from 0, of the victim to which each pod belongs. Shapes: (V,)."""
     of_group: Mask
-    """Mask of the victims that have the rank of pod groups. Shapes: (U,)."""
+    """Mask of the victims that rank as pod groups. Shapes: (U,)."""
 
     @classmethod
     def of(cls, cluster: Cluster, slots: Slots, rows: Slots, *, ranks_members: bool) -> Evictable:
-        """Return the victims that pods belong to.
+        """Return pods as victims: the pods of a group with disruption mode `all` are one victim.
 
         Args:
             cluster: The cluster.
@@ -64,17 +64,17 @@ class Evictable:
 
     @property
     def are_single(self) -> bool:
-        """Whether each victim is a single pod."""
+        """Whether every victim is a single pod."""
         return self.of_group.size == self.slots.size
 
     def without(self, kept: Mask) -> Evictable:
-        """Return a copy without the victims of which at least one pod must be kept. Shapes: kept (V,)."""
+        """Return a copy without each victim of which a pod has to be kept. Shapes: kept (V,)."""
         stays = np.isin(self.victims, self.victims[kept])
         numbers, victims = np.unique(self.victims[~stays], return_inverse=True)
         return Evictable(self.slots[~stays], self.rows[~stays], victims, self.of_group[numbers])
 
     def order(self, priorities: NDArray[np.int64], starts: NDArray[np.float64], uids: NDArray[np.str_] | None) -> Slots:
-        """Return the indices of the pods, ordered by node and by the importance of their victims.
+        """Return the indices of the pods, sorted by node, then by the importance of their victims.
 
         Args:
             priorities: The priorities of the pods.
@@ -96,13 +96,13 @@ class Evictable:
 
 
 def _slots_of(cluster: Cluster, groups: PodGroups) -> dict[int, GroupState]:
-    """Return the group of each pod on an existing node, by slot, for groups of disruption mode `all`."""
+    """Return the pod group of each pod by slot, for pods on existing nodes in groups of disruption mode `all`."""
     whole = (state for state in groups if state.group is not None and state.group.is_disrupted_as_whole)
     return {slot: state for state in whole for slot in _placed(cluster, state)}
 
 
 def _grouped(cluster: Cluster, groups: PodGroups) -> list[int]:
-    """Return the slots of the pods of all groups on existing nodes."""
+    """Return the slots of the pods of all groups, without pods on missing nodes."""
     return [slot for state in groups for slot in _placed(cluster, state)]
 
 
@@ -113,7 +113,7 @@ def _placed(cluster: Cluster, state: GroupState) -> Iterable[int]:
 
 
 def _by_uid(cluster: Cluster, state: GroupState) -> Slots:
-    """Return the slots of a group's pods on existing nodes, in the order of their UIDs."""
+    """Return the slots of a group's pods in the order of their UIDs, without pods on missing nodes."""
     by_slot = cluster.pods.by_slot
     placed = [one for slot in _placed(cluster, state) if (one := by_slot[slot]) is not None]
     return np.array([one.slot for one in sorted(placed, key=lambda one: one.pod.metadata.uid)], np.intp)

@@ -1,4 +1,4 @@
-"""Eviction of victims: deletes them with a condition, or returns them to the queue if they are not bound yet.
+"""Eviction of victims: deletes them after setting a condition; victims that are not bound yet return to the queue.
 
 All victims but the last are deleted concurrently, and then the last one: its deletion is the event that requeues the
 preemptor. Until then the preemptor is gated, because it would find the node full. A victim that no longer exists counts
@@ -23,65 +23,65 @@ from policysched.state.placed.pods import pod_id
 
 log = logging.getLogger(__name__)
 GONE: Final = frozenset((404, 409, 422))
-"""HTTP status codes for a pod that no longer exists or was recreated under the same name."""
+"""HTTP statuses of the API server's answer for a pod that was deleted or recreated under the same name."""
 FIRST_PAUSE: Final = 1.0
 LONGEST_PAUSE: Final = 10.0
-"""Limits of the pause after a failed eviction, as in the backoff of the queue. Units: seconds."""
+"""Longest pause after a failed eviction, as in the backoff of the queue. Units: seconds."""
 PAUSE_EACH: Final = 0.1
-"""Pause after a failed eviction per waiting preemptor: together, all retry ten times a second. Units: seconds."""
+"""Pause after a failed eviction for each waiting preemptor: together they retry 10 times a second. Units: seconds."""
 MARK: Final = "DisruptionTarget"
 REASON: Final = "PreemptionByScheduler"
 
 
 @dataclass(frozen=True, slots=True)
 class Preemptor:
-    """A pod or a pod group that preempts others."""
+    """A pod or pod group for which other pods are evicted."""
 
     obj: Pod | PodGroup
     pods: Sequence[Pod]
-    """The pod, or the members of the attempt; at least one."""
+    """The preempting pod, or the members of the preempting pod group in its attempt; at least one pod."""
 
     @property
     def identity(self) -> str:
-        """The identity of the pod, or the UID of the group."""
+        """The identity of the preempting pod, or the UID of the preempting pod group."""
         return pod_id(self.obj) if isinstance(self.obj, Pod) else self.obj.metadata.uid
 
     @property
     def kind(self) -> str:
-        """The kind in messages."""
+        """The kind of preemptor in messages and metrics: `pod` or `podgroup`."""
         return "pod" if isinstance(self.obj, Pod) else "podgroup"
 
     @property
     def priority(self) -> int:
-        """The priority."""
+        """The priority of the preempting pod or pod group."""
         return pod_priority(self.obj) if isinstance(self.obj, Pod) else self.obj.priority
 
     @property
     def identities(self) -> tuple[str, ...]:
-        """The identities of the pods."""
+        """The identities of the preemptor's pods."""
         return tuple(map(pod_id, self.pods))
 
 
 @dataclass(slots=True, eq=False)
 class Preemption:
-    """A running preemption: the preemptor, its node and the victims."""
+    """A running preemption: preemptor, nominated node and victims."""
 
     preemptor: Preemptor
     place: str
-    """The node in messages; `cluster` for a pod group."""
+    """The name of the node in messages; `cluster` for a pod group."""
     nodes: Sequence[str]
-    """The nodes on which pods of lower priority lose their nomination."""
+    """The names of the nodes on which nominations of pods of lower priority are cleared."""
     victims: Sequence[Pod]
-    """The victims that are not yet being deleted, the most important first."""
+    """The victims that are not yet being deleted, most important first."""
     cluster: Cluster
     last: str = ""
-    """The identity of the last victim; empty until all other victims are evicted."""
+    """The identity of the victim that is evicted last; empty until all other victims are evicted."""
     held_back: bool = False
-    """Whether the preemptor was gated during the preemption."""
+    """Whether PreEnqueue gated the preemptor during the preemption."""
 
     @property
     def is_over(self) -> bool:
-        """Whether the last victim is deleted or being deleted, so that the preemptor need not be gated."""
+        """Whether the last victim is deleted or being deleted, after which the preemptor is not gated."""
         if not self.last:
             return False
         placed = self.cluster.pods.by_id.get(self.last)
@@ -89,7 +89,7 @@ class Preemption:
 
     @property
     def left_nobody(self) -> bool:
-        """Whether all victims are deleted, so that none of their deletions will requeue the preemptor."""
+        """Whether all victims are already deleted, so that no further deletion can requeue the preemptor."""
         return self.cluster.pods.by_id.keys().isdisjoint(map(pod_id, self.victims))
 
 
@@ -100,10 +100,10 @@ class Evictions:
         self._plugin = plugin
         self._running: dict[str, Preemption] = {}
         self._pausing = 0
-        """The number of preemptors that wait after a failure."""
+        """Number of preemptors that wait for a retry after a failed eviction."""
 
     def holds_back(self, preemptor: str) -> bool:
-        """Return whether a preemptor, given by its identity, has to wait for the evictions of its own preemption."""
+        """Return whether a preemptor has to wait for the evictions of its own preemption."""
         running = self._running.get(preemptor)
         if running is None or running.is_over:
             return False
@@ -134,7 +134,7 @@ class Evictions:
         return not failed
 
     async def _pause(self, handle: Handle) -> None:
-        """Pause after a failed eviction; the pause grows with the number of waiting preemptors."""
+        """Pause after a failed eviction; the more preemptors wait, the longer."""
         self._pausing += 1
         try:
             await handle.pause(min(max(FIRST_PAUSE, self._pausing * PAUSE_EACH), LONGEST_PAUSE))
@@ -142,7 +142,7 @@ class Evictions:
             self._pausing -= 1
 
     async def _evict(self, preemption: Preemption, handle: Handle) -> bool:
-        """Evict all victims, the last one only if all others were evicted; return whether all were evicted."""
+        """Evict all victims, the last only after all others; return whether all were evicted."""
         *first, last = preemption.victims
         if not all(await asyncio.gather(*(self._evict_one(preemption, victim, handle) for victim in first))):
             return False
@@ -150,7 +150,7 @@ class Evictions:
         return await self._evict_one(preemption, last, handle)
 
     async def _clear_nominations(self, preemption: Preemption, handle: Handle) -> bool:
-        """Clear the nominations of lower-priority pods to the preemption's node; return whether all were cleared."""
+        """Clear the nominations of lower-priority pods to the preemption's nodes; return whether all were cleared."""
         fine = True
         for pod in lower_nominated(preemption.cluster, preemption.preemptor.priority, preemption.nodes):
             if not pod.status.nominated_node_name:
@@ -183,7 +183,7 @@ class Evictions:
         return True
 
     def _is_turned_away(self, victim: str, handle: Handle) -> bool:
-        """Return to the queue a victim that waits at Permit or is in PreBind; return whether the victim was there."""
+        """Return to the queue a victim that waits at Permit or is in PreBind; return False for other victims."""
         waiting, binding = handle.waiting.get(victim), handle.in_pre_bind.get(victim)
         if waiting is not None:
             return waiting.preempt(self._plugin, "preempted")
@@ -193,7 +193,7 @@ class Evictions:
 
 
 async def _delete(victim: Pod, preemptor: Preemptor, handle: Handle) -> None:
-    """Set the condition DisruptionTarget of a victim and delete it.
+    """Set the condition DisruptionTarget of a victim and delete the victim.
 
     Raises:
         ApiError: The request failed; with a status in GONE if the victim no longer exists.
@@ -208,13 +208,13 @@ async def _delete(victim: Pod, preemptor: Preemptor, handle: Handle) -> None:
 
 
 def lower_nominated(cluster: Cluster, priority: int, nodes: Iterable[str]) -> list[Pod]:
-    """Return the pods of lower priority that are nominated to nodes."""
+    """Return the pods of lower priority than `priority` that are nominated to some nodes."""
     nominated = (one for node in nodes for one in cluster.nominations.on_node(node))
     return [one for one in nominated if pod_priority(one) < priority]
 
 
 def is_going_for_another(pod: Pod) -> bool:
-    """Return whether a pod is being deleted because a scheduler preempted it."""
+    """Return whether a pod is being deleted because a scheduler preempted the pod."""
     if pod.metadata.deletion_timestamp is None:
         return False
     told = next((one for one in pod.status.conditions if one.type == MARK), None)

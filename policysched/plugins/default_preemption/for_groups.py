@@ -1,4 +1,4 @@
-"""Preemption for pod groups: find pods of lower priority to evict so that a group fits.
+"""Preemption for pod groups: finds pods of lower priority whose eviction lets a pod group fit.
 
 All pods of lower priority are removed, and the whole cycle of the group runs once. Then the pods are restored one
 victim after another, while the placed members still fit: first victims that violate a disruption budget, and in both
@@ -44,16 +44,16 @@ evaluation takes about 0.2 ms."""
 
 @dataclass(frozen=True, slots=True)
 class GroupRules:
-    """How pod groups preempt."""
+    """Rules for preemption by pod groups that differ between Kubernetes minors."""
 
     lack_is_final: bool = False
-    """Whether the result for a pod group without victims replaces those of other plugins."""
+    """Whether a result without victims for a pod group replaces the results of other plugins."""
     policy_comes_first: bool = False
-    """Whether a group that never preempts does not wait for victims of an earlier preemption."""
+    """Whether a pod group with preemptionPolicy Never does not wait for victims of its earlier preemption."""
     ranks_nodes: bool = False
-    """Whether members go to the nodes whose victims cost least."""
+    """Whether members are placed on the nodes whose victims cost least."""
     clears_nominations: bool = False
-    """Whether pods of lower priority lose their nominations to the nodes of members."""
+    """Whether nominations of pods of lower priority to the members' nodes are cleared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +64,13 @@ class Victim:
     priority: int
     is_group: bool
     violations: int
-    """Number of pods whose eviction violates a disruption budget."""
+    """Number of the victim's pods whose eviction violates a disruption budget."""
 
 
 def search_for_group(
     rejected: RejectedGroup, budgets: Budgets, searching: SearchRules, rules: GroupRules
 ) -> PodGroupPostFilterResult:
-    """Return the result of preemption for a pod group, without the writes.
+    """Return the result of preemption for a pod group; the caller executes the evictions.
 
     Args:
         rejected: The group.
@@ -103,7 +103,7 @@ def search_for_group(
 
 
 def _early(rejected: RejectedGroup, rules: GroupRules) -> PodGroupPostFilterResult | None:
-    """Return the result of a group that does not search victims; None for other groups."""
+    """Return the result for a pod group that may not preempt or has to wait; None if victims have to be searched."""
     policy, pods = rejected.group.spec.preemption_policy, rejected.pods
     never = policy == "Never" or (policy is None and any(one.spec.preemption_policy == "Never" for one in pods))
     waits = _waits(rejected)
@@ -116,7 +116,7 @@ def _early(rejected: RejectedGroup, rules: GroupRules) -> PodGroupPostFilterResu
 
 
 def _waits(rejected: RejectedGroup) -> bool:
-    """Return whether a pod of lower priority is being deleted for another pod on the nominated node of a member."""
+    """Return whether a pod of lower priority is being deleted for another pod on a member's nominated node."""
     cluster, priority = rejected.cluster, rejected.group.priority
     names = {one.status.nominated_node_name for one in rejected.pods if one.status.nominated_node_name}
     rows = [row for name in names if (row := cluster.nodes.row_of.get(name)) is not None]
@@ -125,12 +125,12 @@ def _waits(rejected: RejectedGroup) -> bool:
 
 
 def _told(reason: str, guarded: Guarded) -> tuple[str, ...]:
-    """Return a reason, and the reasons for which guards protect pods."""
+    """Return a message: a reason, and the reasons for which guards protect pods."""
     return f"{PREFIX}{reason}", *guarded.examples().values()
 
 
 def _victims(rejected: RejectedGroup, budgets: Budgets, searching: SearchRules) -> tuple[list[Victim], Guarded]:
-    """Return the possible victims in the order in which they are restored."""
+    """Return all possible victims, in the order in which the search restores them."""
     cluster = rejected.cluster
     rows = np.flatnonzero(cluster.nodes.present.data[: cluster.nodes.size])
     slots = lower_on(cluster, rejected.group.priority, rows)
@@ -158,7 +158,7 @@ def _victims(rejected: RejectedGroup, budgets: Budgets, searching: SearchRules) 
 
 
 def _distinct(pods: Sequence[Pod]) -> list[Pod]:
-    """Return one of each kind of pods that guards may distinguish."""
+    """Return one pod of each set of pods that guards cannot distinguish."""
     found: list[Pod] = []
     for pod in pods:
         if not any(one.spec == pod.spec and one.metadata.labels == pod.metadata.labels for one in found):
@@ -181,7 +181,7 @@ def _evicted(victims: Sequence[Victim], simulation: GroupSimulation, cluster: Cl
 
 
 def _restored_by_halves(victims: Sequence[Victim], simulation: GroupSimulation) -> list[Victim]:
-    """Restore victims together, or else each half of them; return the victims that cannot be restored.
+    """Restore all victims at once, or else each half separately; return the victims that cannot be restored.
 
     The result is that of single restorations if a filter never needs a victim to pass, as filters for spreading do.
     """
@@ -195,28 +195,28 @@ def _restored_by_halves(victims: Sequence[Victim], simulation: GroupSimulation) 
 
 
 class VictimRanks:
-    """Ranks of nodes by the cost of the victims that are left on them (implements `NodeRanks`).
+    """Ranks nodes by the cost of the possible victims on them (implements `NodeRanks`).
 
-    Nodes without victims have rank 0. A victim is left until a member is placed on one of its nodes.
+    Nodes without victims have rank 0. A member that is placed on a node displaces the victims with a pod on this node.
     """
 
     def __init__(self, cluster: Cluster, victims: Sequence[Victim]) -> None:
         self._capacity = cluster.nodes.columns.capacity
         self._victims = victims
         self._left: dict[int, dict[int, Victim]] = {}
-        """The victims by row and by their number."""
+        """The possible victims that no member displaces, by row and by number."""
         self._rows: dict[int, set[int]] = {}
         self._condemned: dict[str, tuple[int, ...]] = {}
-        """The numbers of the victims that are not left because of a member, by identity of the member."""
+        """The numbers of the victims that each member displaces, by the member's identity."""
         self._ranks: NDArray[np.intp] | None = None
-        """The ranks by row, not necessarily dense; None if the cost of a row with victims changed."""
+        """The rank of each row, possibly with gaps; None if the ranks have to be computed again."""
         for number, victim in enumerate(victims):
             rows = self._rows[number] = {placed.row for placed in victim.pods}
             for row in rows:
                 self._left.setdefault(row, {})[number] = victim
 
     def ranks(self) -> NDArray[np.intp]:
-        """Return the ranks by row; nodes whose victims cost the same have one rank. The array is not to be kept."""
+        """Return the rank of each row; rows whose victims cost the same have one rank. The array changes later."""
         if self._ranks is None:
             self._ranks = self._computed()
         return self._ranks
@@ -230,7 +230,7 @@ class VictimRanks:
         return found
 
     def place(self, member: str, row: int) -> None:
-        """Condemn the victims of a row, on all their nodes."""
+        """Record that a member is placed on a row and displaces the row's victims, on all nodes of these victims."""
         condemned = self._condemned[member] = tuple(self._left.get(row, ()))
         for number in condemned:
             for other in self._rows[number]:
@@ -242,7 +242,7 @@ class VictimRanks:
             self._ranks[list(changed)] = 0
 
     def remove(self, member: str) -> None:
-        """Leave the victims that `place` condemned for a member."""
+        """Record that a member is no longer placed, and displaces no victims."""
         condemned = self._condemned.pop(member, ())
         self._ranks = None if condemned else self._ranks
         for number in condemned:
@@ -254,7 +254,7 @@ Cost = tuple[int, tuple[tuple[int, int], ...], int, tuple[tuple[bool, int], ...]
 
 
 def _cost(victims: Sequence[Victim]) -> Cost:
-    """Return what the eviction of victims costs: violations, pods by priority, all pods, the sizes of the victims."""
+    """Return the cost of evicting victims: violations, pods by priority, number of pods, sizes of the victims."""
     ordered = sorted(victims, key=lambda one: (one.priority, one.is_group, len(one.pods)), reverse=True)
     levels = tuple((priority, sum(len(one.pods) for one in level)) for priority, level in groupby(ordered, _priority))
     violations = sum(one.violations for one in victims)

@@ -1,4 +1,4 @@
-"""Calls VictimGuards to find the lower-priority pods that must not become victims, and the reasons.
+"""Calls of victim guards, which protect pods of lower priority from preemption and give the reasons.
 
 Guards are evaluated once for all pods that the search may evict, and again for the victims that extenders return. A pod
 that is being deleted is never protected: it is deleted anyway.
@@ -20,33 +20,33 @@ from policysched.model.objects import Pod
 from policysched.state.placed.pods import PlacedPod, pod_id
 
 MOST_TOLD: Final = 1000
-"""Number of protected pods that a decision record describes; further pods are only counted."""
+"""Maximum number of protected pods that a decision record describes; further pods are only counted."""
 _CODE_BITS: Final = 32
 _CODES: Final = (1 << _CODE_BITS) - 1
 Rank = tuple[int, float, str]
-"""Sort key of pods in the order of eviction: priority, negated start time, name."""
+"""Sort key of pods in the order of eviction: priority, negative start time, name."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """The protections by one guard. Shapes: (V,)."""
+    """The protections by one victim guard, with an entry for each pod. Shapes: (V,)."""
 
     guard: str
     slots: RowNumbers
     protection: Protection
     kept: Mask
-    """Mask of the pods that the guard protects."""
+    """Mask of the pods that the guard protects. Shapes: (V,)."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Guarded:
-    """Which of the pods that a search may evict are protected by guards; read it before the cluster changes."""
+    """The pods that guards protect among a search's possible victims; read it before the cluster changes."""
 
     cluster: Cluster
     slots: RowNumbers
-    """The pods that may be evicted, by their slots in the pod table. Shapes: (V,)."""
+    """The slot of each possible victim in the pod table. Shapes: (V,)."""
     rows: RowNumbers
-    """For each pod, the node that the pod's eviction makes room on. Shapes: (V,)."""
+    """The row of the node for which each pod would be evicted. Shapes: (V,)."""
     answers: Sequence[_Answer] = ()
 
     @property
@@ -59,7 +59,7 @@ class Guarded:
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of the guards that protect at least one pod."""
+        """The names of the guards that protect at least one of the pods."""
         return frozenset(one.guard for one in self.answers)
 
     def reasons(self) -> dict[int, dict[str, None]]:
@@ -90,7 +90,7 @@ class Guarded:
         return {reason: text for reason, (_, text) in found.items()}
 
     def describe(self) -> dict[str, Any]:
-        """Return the first protected pods by node with the reasons, and the number of the remaining protected pods."""
+        """Return a description of the first protected pods by node, and the number of the remaining protected pods."""
         kept = [(one, place) for one in self.answers for place in np.flatnonzero(one.kept).tolist()]
         named = sorted((*self._names(*which), number) for number, which in enumerate(kept))
         found: dict[str, dict[str, str]] = {}
@@ -110,7 +110,7 @@ class Guarded:
         return f"{reason} ({values})" if values not in reason else reason
 
     def _least_important(self, answer: _Answer, places: RowNumbers) -> tuple[Rank, int]:
-        """Return the index and the sort key of the protected pod that would be evicted first."""
+        """Return index and sort key of the protected pod that would be evicted first."""
         pods = self.cluster.pods
         priorities = self.cluster.signatures.priorities()[pods.signatures[answer.slots[places]]]
         least = places[priorities == priorities.min()]
@@ -134,7 +134,7 @@ def _with_example(reason: str, pod: str, values: str) -> str:
 
 
 def ask_guards(failed: FailedDecision, slots: RowNumbers, rows: RowNumbers) -> Guarded:
-    """Evaluate the guards for pods of lower priority than the pod of a failed decision.
+    """Call the guards for pods of lower priority than the pod of a failed decision.
 
     Args:
         failed: The decision.
@@ -147,7 +147,7 @@ def ask_guards(failed: FailedDecision, slots: RowNumbers, rows: RowNumbers) -> G
 def ask_for(
     preemptors: Sequence[Pod], guards: Sequence[VictimGuard], cluster: Cluster, slots: RowNumbers, rows: RowNumbers
 ) -> Guarded:
-    """Evaluate guards for pods of lower priority, on behalf of each preemptor.
+    """Call the guards for pods of lower priority, for each of the preempting pods.
 
     Args:
         preemptors: The pods that are to fit.
@@ -167,7 +167,7 @@ def ask_for(
 
 
 def ask_about(failed: FailedDecision, victims: Mapping[str, Sequence[Pod]]) -> Guarded:
-    """Evaluate the guards for the victims of nodes; pods and nodes that no longer exist are skipped."""
+    """Call the guards for given victims by node; pods and nodes that no longer exist are skipped."""
     by_id, row_of = failed.cluster.pods.by_id, failed.cluster.nodes.row_of
     placed = ((by_id.get(pod_id(pod)), row_of.get(node)) for node, pods in victims.items() for pod in pods)
     found = [(one.slot, row) for one, row in placed if one is not None and row is not None]

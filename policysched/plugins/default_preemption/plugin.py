@@ -1,4 +1,4 @@
-"""DefaultPreemption: the plugin at PostFilter and PreEnqueue.
+"""The DefaultPreemption plugin with its extension points PostFilter and PreEnqueue.
 
 It knows no other plugin: the what-if of the decision evaluates all filters, policies and volumes included. By default
 it searches every node that preemption may help, where kube-scheduler searches 10 % of them and at least 100 (the
@@ -67,7 +67,7 @@ TERMINATING: Final = "not eligible due to a terminating pod on the nominated nod
 HELD_BACK: Final = unresolvable("waiting for the preemption for this pod to be finished")
 GROUP_HELD_BACK: Final = unresolvable("waiting for the preemption for this pod group to be finished")
 PERCENTAGE, ABSOLUTE = 10, 100
-"""Default arguments, with which the search for victims covers every node."""
+"""Default arguments of DefaultPreemption; with these values, the search for victims covers every node."""
 
 
 class PreemptionArguments(PluginArguments, frozen=True):
@@ -92,7 +92,7 @@ class PreemptionArguments(PluginArguments, frozen=True):
             yield "minCandidateNodesAbsolute", "cannot be 0 together with minCandidateNodesPercentage"
 
     def most_candidates(self, nodes: int, *, extended: bool) -> int:
-        """Return the number of candidates after which a search can stop; lower if extenders take part."""
+        """Return the number of candidate nodes after which the search stops; smaller if extenders are called."""
         if not extended and (self.min_candidate_nodes_percentage, self.min_candidate_nodes_absolute) == (
             PERCENTAGE,
             ABSOLUTE,
@@ -104,18 +104,18 @@ class PreemptionArguments(PluginArguments, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class PreemptionDetails:
-    """Details of a preemption for decision records; read it before the cluster changes."""
+    """Details of a preemption for the decision record; read it before the cluster changes."""
 
     node: str
     choice: Choice
     budgets: Budgets
     cleared: Sequence[Pod]
-    """The pods whose nomination to the node is cleared, because of their lower priority."""
+    """The pods of lower priority whose nomination to the node is cleared."""
     guarded: Guarded | None = None
-    """Which pods of lower priority guards protect; None if there are no guards."""
+    """The pods of lower priority that guards protect; None without guards."""
 
     def describe(self) -> dict[str, Any]:
-        """Return for the decision record the cost of each victim, and why other candidates are worse."""
+        """Return the cost of each victim, and why other candidate nodes are worse, for the decision record."""
         candidates = {one.node: one for one in self.choice.candidates()}
         chosen = candidates.pop(self.node)
         return {
@@ -155,7 +155,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
 
     name = DEFAULT_PREEMPTION
     hints = (Hint(Resource.ASSIGNED_POD, Action.DELETE, _never_helps),)
-    """A hint for deleted pods that never matches, because the hints of the filters decide about retries."""
+    """A hint for deleted pods that never accepts: the hints of the filters decide about retries."""
 
     def __init__(
         self,
@@ -174,7 +174,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         self._budgets: Budgets | None = None
 
     def pre_enqueue(self, pod: Pod, cluster: Cluster) -> Status | None:
-        """Gate a pod while the victims of its preemption, or of the preemption of its pod group, are being deleted."""
+        """Gate a pod while victims of its own preemption, or of its pod group's preemption, are still to be deleted."""
         state = None if cluster.pod_groups is None else cluster.pod_groups.of_pod(pod)
         if state is None:
             return HELD_BACK if self._evictions.holds_back(pod_id(pod)) else None
@@ -182,12 +182,12 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         return GROUP_HELD_BACK if group is not None and self._evictions.holds_back(group.metadata.uid) else None
 
     def take_over(self, before: Plugin) -> None:
-        """Continue the running preemptions of the profile that is replaced."""
+        """Continue the running preemptions of the plugin that this plugin replaces."""
         if isinstance(before, DefaultPreemption):
             self._evictions = before._evictions
 
     def post_filter(self, pod: Pod, failed: FailedDecision) -> PostFilterResult:
-        """Find the node where preemption costs least, and the pods to evict there."""
+        """Return the node where preemption costs least and the pods to evict there, or why preemption is impossible."""
         why_not = _ineligible(pod, failed)
         if why_not:
             return _said(Code.UNSCHEDULABLE, why_not)
@@ -209,7 +209,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
     async def _ask_extenders(
         self, pod: Pod, failed: FailedDecision, candidates: dict[str, NodeVictims], statuses: Counter[Status]
     ) -> PostFilterResult:
-        """Choose among the candidates that extenders keep; `statuses` counts the rejections of the other nodes.
+        """Return the best candidate node that extenders keep; `statuses` counts the rejections of the other nodes.
 
         Guards are evaluated again: an extender may have named other victims, and the cluster may have changed.
         """
@@ -225,7 +225,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         return self._result(pod, failed.cluster, node, left[node])
 
     def pod_group_post_filter(self, rejected: RejectedGroup) -> PodGroupPostFilterResult:
-        """Find the pods to evict so that a pod group fits."""
+        """Return the pods to evict so that a pod group fits, with the members' nominated nodes."""
         self._budgets = Budgets(rejected.cluster, self._budgets, self._rules)
         found = search_for_group(rejected, self._budgets, self._searching, self._group_rules)
         going = [one for one in found.victims if one.metadata.deletion_timestamp is None]
@@ -252,7 +252,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
 
 
 def _ineligible(pod: Pod, failed: FailedDecision) -> str:
-    """Return why a pod may not preempt other pods now; empty if it may."""
+    """Return why a pod may not preempt other pods now; empty if the pod may preempt."""
     if pod.spec.preemption_policy == "Never":
         return NEVER
     name = pod.status.nominated_node_name
@@ -266,7 +266,7 @@ def _ineligible(pod: Pod, failed: FailedDecision) -> str:
 
 
 def _no_candidate(found: Search) -> PostFilterResult:
-    """Return the result for a search without a candidate node; it clears the pod's nomination."""
+    """Return the result of a search without candidate node; the result clears the pod's nomination."""
     statuses, guarded, nodes = found.failures(), found.guarded, found.cluster.nodes.count
     failed = (one for one in statuses if one.code is Code.ERROR)
     errors = list(dict.fromkeys(filter_error(one) if one.plugin else one.message for one in failed))
@@ -286,14 +286,14 @@ def _no_candidate(found: Search) -> PostFilterResult:
 
 
 def _none_left(guarded: Guarded, statuses: Counter[Status]) -> PostFilterResult:
-    """Return the result after extenders kept no candidate, or only candidates with protected victims."""
+    """Return the result if extenders kept no candidate node, or only candidate nodes with protected victims."""
     why = ", ".join(guarded.examples().values())
     said = _said(Code.UNSCHEDULABLE, f"{NONE_LEFT}: {why}" if why else NONE_LEFT)
     return replace(said, details=guarded, rejectors=guarded.names, rejecting_anyway=_rejecting_anyway(statuses))
 
 
 def _rejecting_anyway(statuses: Counter[Status]) -> frozenset[str]:
-    """Return the plugins that reject the pod on some node regardless of which pods are evicted."""
+    """Return the plugins that reject the pod on some node whatever pods are evicted."""
     return frozenset(one.plugin for one in statuses if one.plugin)
 
 

@@ -1,4 +1,4 @@
-"""Search for victims: on each node, the fewest pods of lower priority to evict so that a pod fits.
+"""Search for victims: for each node, the fewest pods of lower priority whose eviction lets a pod fit.
 
 The search simulates removing all pods of lower priority. Where the pod then fits, it restores them one by one: first
 those whose eviction would violate a disruption budget, and in both groups the most important first. The pods that
@@ -48,12 +48,12 @@ NO_VICTIMS: Final = unresolvable("No preemption victims found for incoming pod")
 
 @dataclass(frozen=True, slots=True)
 class SearchRules:
-    """How victims are chosen, which differs between Kubernetes minors."""
+    """Rules for the choice of victims that differ between Kubernetes minors."""
 
     uid_breaks_ties: bool = False
     """Whether, of pods with equal priority and start time, the pod with the lowest UID is the most important."""
     ranks_members: bool = False
-    """Whether a pod of a pod group is more important than other pods of its priority."""
+    """Whether a pod of a pod group is more important than other pods of the same priority."""
     extenders_add_victims: bool = False
     """Whether extenders get nodes on which the pod fits without evictions; without extenders, these are no error."""
 
@@ -63,56 +63,56 @@ ANY_ORDER: Final = SearchRules()
 
 @dataclass(slots=True)
 class Search:
-    """Result of a search: the pods of lower priority on each node, and which of them are victims."""
+    """The result of a search: pods of lower priority by node, and which of these pods are victims."""
 
     cluster: Cluster
     rows: RowNumbers
-    """The nodes with pods of lower priority that may be evicted."""
+    """The rows with pods of lower priority that may be evicted. Shapes: (R,)."""
     begins: Places
-    """The index of the first pod of each node. Shapes: (R + 1,)."""
+    """The index of each row's first pod, and finally the number of pods. Shapes: (R + 1,)."""
     slots: Places
-    """The pods' slots in the pod table, in the order in which the search restores the pods. Shapes: (V,)."""
+    """The slot of each pod in the pod table, in the order in which the search restores pods. Shapes: (V,)."""
     first_pods: Places
     """The index of the first pod of each victim; pods of a group that is evicted as a whole are one victim, listed for
     each node with one of them. Shapes: (U + 1,)."""
     priorities: NDArray[np.int64]
     starts: NDArray[np.float64]
-    """The start times of the pods; the current time for a pod that has not started. Shapes: (V,)."""
+    """The start time of each pod; the current time for a pod that has not started. Shapes: (V,)."""
     importance: Places
-    """The rank of each pod by importance among the pods of its node. Shapes: (V,)."""
+    """The rank of each pod, by importance, among the pods of its row. Shapes: (V,)."""
     violating: Mask
-    """Mask of pods whose eviction violates a budget; victims with such a pod are restored first. Shapes: (V,)."""
+    """Mask of pods whose eviction violates a budget; their victims are restored first. Shapes: (V,)."""
     victims: Mask
-    """Mask of the pods to evict. Shapes: (V,)."""
+    """Mask of the pods to evict: the pods that could not be restored. Shapes: (V,)."""
     fits: Mask
-    """Mask of the nodes on which the pod fits if all lower-priority pods are evicted. Shapes: (R,)."""
+    """Mask of the rows on which the pod fits if all pods of lower priority are evicted. Shapes: (R,)."""
     empty_rows: RowNumbers
-    """The nodes without pods of lower priority that may be evicted."""
+    """The rows without pods of lower priority that may be evicted."""
     rules: SearchRules = ANY_ORDER
     is_extended: bool = False
-    """Whether extenders receive the candidates."""
+    """Whether extenders get the candidate nodes."""
     guarded: Guarded | None = None
-    """Which pods guards protect; None if there are no guards."""
+    """The pods that guards protect; None without guards."""
     verdicts: RowVerdicts | None = None
     """The filter results without lower-priority pods; None if a filter simulates single nodes only. Shapes: (R,)."""
     statuses: dict[int, Status] = field(default_factory=dict)
-    """The rejections by the index of the node, if the search ran node by node."""
+    """The status that rejects each node, by the node's index, if the search simulated one node after the other."""
     left_out: Places = field(default_factory=lambda: NO_ROWS)
-    """The indices of nodes that are not considered, because there are enough other candidates."""
+    """The indices of rows that are left out because enough other candidate nodes were found."""
 
     @property
     def node_of_pod(self) -> Places:
-        """The index of each pod's node. Shapes: (V,)."""
+        """The index of each pod's row in `rows`. Shapes: (V,)."""
         return np.repeat(np.arange(self.rows.size), np.diff(self.begins))
 
     @property
     def are_single(self) -> bool:
-        """Whether each victim is a single pod."""
+        """Whether every victim is a single pod."""
         return self.first_pods.size == self.slots.size + 1
 
     @property
     def is_local(self) -> Mask:
-        """Mask of the pods on the node itself; other pods of a pod group may be on other nodes. Shapes: (V,)."""
+        """Mask of the pods that are on their row's node; pods of a pod group may be on other nodes. Shapes: (V,)."""
         if self.are_single:
             return np.ones(self.slots.size, np.bool_)
         is_local: Mask = self.cluster.pods.rows[self.slots] == np.repeat(self.rows, np.diff(self.begins))
@@ -120,32 +120,32 @@ class Search:
 
     @property
     def candidates(self) -> Places:
-        """The indices of the nodes on which the pod fits after evicting the victims."""
+        """The indices of the rows on which the pod fits after evicting the victims."""
         return np.flatnonzero(self.fits if self.keeps_empty else self.fits & self.counts().astype(np.bool_))
 
     @property
     def keeps_empty(self) -> bool:
-        """Whether nodes without victims are candidates, because extenders can add victims."""
+        """Whether nodes without victims remain candidates, because extenders can add victims."""
         return self.is_extended and self.rules.extenders_add_victims
 
     def counts(self) -> NDArray[np.int64]:
-        """Return the number of victims of each node. Shapes: (R,)."""
+        """Return the number of victims on each row. Shapes: (R,)."""
         return self.sum_up(self.victims.astype(np.int64))
 
     def sum_up(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return for each node the sum of the values of its pods; sums wrap around in 64 bits.
+        """Return for each row the sum of its pods' values; sums wrap around at 64 bits.
 
         Shapes: (V,) -> (R,).
         """
         return np.add.reduceat(values, self.begins[:-1]) if self.rows.size else np.zeros(0, np.int64)
 
     def leave_out(self, places: Places) -> None:
-        """Stop considering some nodes, because there are enough other candidates."""
+        """Leave out some rows, because enough other candidate nodes were found."""
         self.left_out = places
         self.fits[places] = False
 
     def victims_and_violations(self, place: int) -> tuple[tuple[Pod, ...], frozenset[str]]:
-        """Return a node's victims, most important first, and the names of victims whose eviction violates a budget."""
+        """Return a row's victims, most important first, and the names of those whose eviction violates a budget."""
         begin, end = int(self.begins[place]), int(self.begins[place + 1])
         places = begin + np.flatnonzero(self.victims[begin:end])
         by_importance = places[np.argsort(self.importance[places])]
@@ -154,12 +154,12 @@ class Search:
         return tuple(pods), frozenset(pod.key for pod, violates in zip(pods, violating, strict=True) if violates)
 
     def pods_at(self, places: Places) -> list[Pod]:
-        """Return pods by their indices in the search; call it before the cluster changes."""
+        """Return the pods at indices of the search; call it before the cluster changes."""
         by_slot = self.cluster.pods.by_slot
         return [placed.pod for slot in self.slots[places].tolist() if (placed := by_slot[slot]) is not None]
 
     def pods_of(self, victims: Places) -> tuple[Places, Places]:
-        """Return the indices of the victims' pods, and for each pod the index of its victim in `victims`."""
+        """Return the indices of the victims' pods, and for each of them the index of its victim in `victims`."""
         if self.are_single:
             return victims, np.arange(victims.size)
         begins, sizes = self.first_pods[victims], self.first_pods[victims + 1] - self.first_pods[victims]
@@ -167,7 +167,7 @@ class Search:
         return begins[of] + np.arange(of.size) - (np.cumsum(sizes) - sizes)[of], of
 
     def failures(self) -> Counter[Status]:
-        """Count the nodes that are no candidates by status, without excluded nodes."""
+        """Count the statuses of the rows that are not candidates, except rows that PreFilter excluded."""
         reasons = {} if self.guarded is None else self.guarded.reasons()
         protected = [row for row in self.empty_rows.tolist() if row in reasons] if reasons else []
         found = Counter({NO_VICTIMS: self.empty_rows.size - len(protected)})
@@ -195,7 +195,7 @@ class Search:
 def search_victims(
     failed: FailedDecision, rows: RowNumbers, budgets: Budgets, most: int, rules: SearchRules = ANY_ORDER
 ) -> Search:
-    """Search for victims on each of some nodes.
+    """Search for victims on each of the given rows.
 
     Args:
         failed: The decision.
@@ -222,7 +222,7 @@ def search_victims(
 
 
 def _gather(failed: FailedDecision, rows: RowNumbers, rules: SearchRules) -> Search:
-    """List the pods of lower priority that no guard protects, ordered by node and importance."""
+    """Return the pods of lower priority that no guard protects, sorted by row and importance."""
     cluster = failed.cluster
     pods = cluster.pods
     lower = lower_on(cluster, pod_priority(failed.pod), rows)
@@ -257,7 +257,7 @@ def _gather(failed: FailedDecision, rows: RowNumbers, rules: SearchRules) -> Sea
 
 
 def _first_of_each(victims: Places) -> Places:
-    """Return the index of the first pod of each victim, and the number of pods; pods of a victim are adjacent.
+    """Return the index of the first pod of each victim, and the number of pods; the pods of a victim are adjacent.
 
     Shapes: (V,) -> (U + 1,).
     """
@@ -272,7 +272,7 @@ def uids_of(cluster: Cluster, slots: Places) -> NDArray[np.str_]:
 
 
 def lower_on(cluster: Cluster, priority: int, rows: RowNumbers) -> Places:
-    """Return the slots of the pods of lower priority on rows."""
+    """Return the slots of the pods of lower priority than `priority` on rows."""
     if cluster.signatures.lowest_priority() >= priority:
         return np.zeros(0, np.intp)
     pods = cluster.pods
@@ -284,7 +284,7 @@ def lower_on(cluster: Cluster, priority: int, rows: RowNumbers) -> Places:
 
 
 def _without_lower(found: Search) -> ChangedRows:
-    """Find the nodes on which the pod may fit without the pods of lower priority."""
+    """Find the rows on which the pod may fit without the pods of lower priority."""
     nodes, of = np.flatnonzero(found.fits), found.node_of_pod
     is_local = found.is_local
     pods = np.flatnonzero(found.fits[of] & is_local)
@@ -297,7 +297,7 @@ def _without_lower(found: Search) -> ChangedRows:
 
 
 def _put_violating_first(found: Search, budgets: Budgets) -> None:
-    """Evaluate budgets, and order the pods whose eviction violates a budget before the other pods of their node."""
+    """Evaluate budgets, and move pods whose eviction violates a budget before the other pods of their row."""
     of = found.node_of_pod
     asked = np.flatnonzero(found.fits[of])
     found.violating[asked] = budgets.violating(found.cluster, found.slots[asked], found.rows[of[asked]])
@@ -313,7 +313,7 @@ def _put_violating_first(found: Search, budgets: Budgets) -> None:
 
 
 def _restore_pods(found: Search, failed: FailedDecision) -> bool:
-    """Restore the evicted pods one by one on all nodes at once; pods that cannot be restored are victims.
+    """Restore the removed pods one by one on all rows at once; pods that cannot be restored become victims.
 
     Returns:
         False if a filter can evaluate single nodes only, which may depend on the pods that are restored.
@@ -343,7 +343,7 @@ def _restore_pods(found: Search, failed: FailedDecision) -> bool:
 
 
 def _bound(found: Search, most: int, rng: random.Random) -> None:
-    """Exclude candidates beyond the number that suffices, beginning at a random candidate."""
+    """Leave out the candidates beyond the number `most`, starting at a random candidate."""
     candidates = found.candidates
     if candidates.size <= most:
         return
@@ -355,7 +355,7 @@ def _bound(found: Search, most: int, rng: random.Random) -> None:
 
 
 def _search_node_by_node(found: Search, failed: FailedDecision, rows: RowNumbers, most: int) -> None:
-    """Search one node after the other until there are enough candidates, beginning at a random row."""
+    """Search for victims on one row after another, from a random row on, until there are enough candidates."""
     order = np.flatnonzero(found.fits)
     if most < rows.size:
         begin = rows[failed.rng.randrange(rows.size)]
@@ -372,7 +372,7 @@ def _search_node_by_node(found: Search, failed: FailedDecision, rows: RowNumbers
 
 
 def _search_node(found: Search, failed: FailedDecision, place: int) -> Mask:
-    """Search for victims on one node; return which of the victims violate a budget. Shapes: (victims,)."""
+    """Search for victims on one row; return which of the victims violate a budget. Shapes: (victims,)."""
     begin, end = int(found.begins[place]), int(found.begins[place + 1])
     row = found.rows[place : place + 1]
     trial = failed.trial(int(row[0]))
@@ -400,7 +400,7 @@ def _search_node(found: Search, failed: FailedDecision, place: int) -> Mask:
 
 
 def _remove(trial: WhatIf, found: Search, begin: int, end: int) -> None:
-    """Remove pods from a simulation of a node."""
+    """Remove the pods from index `begin` to `end` from the what-if of a node."""
     for placed, is_local in _placed(found, begin, end):
         if is_local:
             trial.remove(placed.pod)
@@ -409,7 +409,7 @@ def _remove(trial: WhatIf, found: Search, begin: int, end: int) -> None:
 
 
 def _restore(trial: WhatIf, found: Search, begin: int, end: int) -> None:
-    """Restore pods that were removed from a simulation of a node."""
+    """Restore the removed pods from index `begin` to `end` in the what-if of a node."""
     for placed, is_local in _placed(found, begin, end):
         if is_local:
             trial.add(placed.pod)
@@ -418,7 +418,7 @@ def _restore(trial: WhatIf, found: Search, begin: int, end: int) -> None:
 
 
 def _placed(found: Search, begin: int, end: int) -> Iterator[tuple[PlacedPod, bool]]:
-    """Yield the pods of a node, each with whether it is placed on this node."""
+    """Yield the pods from index `begin` to `end`, each with whether the pod is on the simulated node."""
     by_slot = found.cluster.pods.by_slot
     for slot, is_local in zip(found.slots[begin:end].tolist(), found.is_local[begin:end].tolist(), strict=True):
         if (placed := by_slot[slot]) is not None:

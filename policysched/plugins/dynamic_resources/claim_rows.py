@@ -41,16 +41,16 @@ from policysched.plugins.dynamic_resources.pod_claims import (
 from policysched.plugins.nodes.node_selection import SelectorTest
 
 MOST_FAILURES: Final = 64
-"""Number of nodes whose status has their individual error; further nodes get the error of the last of them."""
+"""Number of nodes that get their own error as status; further nodes with the same kind of error get the last error."""
 MOST_ALTERNATIVES: Final = 8
-"""Largest number of alternatives of a device request; the first scores this number, each next one scores 1 less."""
+"""Maximum number of alternatives of a device request; the first alternative scores this number, each next 1 less."""
 STALE: Final = unresolvable("cannot schedule extended resource claim")
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 UNKNOWN_RESOURCE: Final = unresolvable("cannot fit resource")
 
 
 class ClaimRows:
-    """The reason codes and scores of one pod with resource claims on all rows.
+    """The reason codes and scores of one pod's resource claims on all rows.
 
     Args:
         claims: The pod's claims.
@@ -66,16 +66,16 @@ class ClaimRows:
         self._numbers: dict[Status, int] = {}
         self.codes: Codes = np.zeros(self._size, np.int32)
         self.unavailable: list[tuple[ResourceClaim, Mask]] = []
-        """The allocated claims that cannot be used on some rows, with these rows."""
+        """The allocated claims that cannot be used on some rows, each with these rows."""
         self._without: dict[bytes, Mask | None] = {}
-        """By node selector of an allocation, the rows that it does not match, None if it matches all."""
+        """The rows that a node selector of an allocation does not match, by selector; None if it matches every row."""
         self._everywhere: Mask = np.ones(self._size, np.bool_)
         self._scores: Scores | None = None
         self._evaluate()
 
     @property
     def scores(self) -> Scores:
-        """The sum of the scores of the alternatives that the claims would use; 0 if all claims are allocated."""
+        """The sum of the scores of the alternatives that claims would use; 0 if every claim is allocated."""
         return np.zeros(self._size, np.int64) if self._scores is None else self._scores
 
     def reason(self, code: int) -> Status:
@@ -100,7 +100,7 @@ class ClaimRows:
             self._reject(unavailable, NOT_AVAILABLE)
 
     def _allocate_extended(self, extended: ExtendedRequests) -> None:
-        """Evaluate the claims together with devices for the extended resources that a node does not provide."""
+        """Evaluate the claims together with devices for extended resources that a node does not provide itself."""
         rows, claims = ExtendedRows(extended, self.cluster), self.claims.to_allocate
         self._reject(rows.unfit, UNKNOWN_RESOURCE)
         if extended.claim.status.allocation is not None:
@@ -115,7 +115,7 @@ class ClaimRows:
                 self._score_allocated(group & ~rows.unfit)
 
     def returnable(self, pod: Pod, failed: FailedDecision) -> list[ResourceClaim]:
-        """Return the allocated claims for which some node rejected the pod and that no other pod uses."""
+        """Return the allocated claims that no other pod uses and for which some node rejected the pod."""
         if not self.unavailable:
             return []
         nodes = failed.cluster.nodes
@@ -131,14 +131,14 @@ class ClaimRows:
         ]
 
     def unavailable_on(self, rows: Mask) -> list[ResourceClaim]:
-        """Return the allocated claims for which some of the given rows were rejected. Shapes: rows (N,)."""
+        """Return the allocated claims because of which some of the given rows were rejected. Shapes: rows (N,)."""
         rejected = rows & (self.codes == self._numbers.get(NOT_AVAILABLE, -1))
         masks = {id(where): where for _, where in self.unavailable}
         here = {key for key, where in masks.items() if (where & rejected).any()}
         return [claim for claim, where in self.unavailable if id(where) in here]
 
     def _note_unavailable(self, claim: ResourceClaim) -> None:
-        """Store the rows, if any, on which an allocated claim cannot be used."""
+        """Store the rows on which an allocated claim cannot be used, if there are such rows."""
         allocation = claim.status.allocation
         if allocation is None:
             return
@@ -154,7 +154,7 @@ class ClaimRows:
             self.unavailable.append((claim, unusable))
 
     def _rows_without(self, selector: NodeSelector) -> Mask | None:
-        """Return the rows that a node selector does not match; None if it matches all rows."""
+        """Return the rows that a node selector does not match; None if it matches every row."""
         key = _ENCODER.encode(selector)
         if key not in self._without:
             name = _only_node(selector)
@@ -168,7 +168,7 @@ class ClaimRows:
         return self._without[key]
 
     def _allocate(self, claims: Sequence[ResourceClaim], asked: Mask) -> None:
-        """Evaluate claims without an allocation on the rows of a mask. Shapes: asked (N,)."""
+        """Evaluate unallocated claims on the rows of a mask. Shapes: asked (N,)."""
         asked = asked & self.cluster.nodes.present.data[: self._size]
         if not claims or not asked.any():
             return
@@ -183,7 +183,7 @@ class ClaimRows:
         self._add_scores(answers, claims, asked & (codes == AllocationAnswer.YES))
 
     def _fail(self, answers: AllocationAnswers, answer: AllocationAnswer, rows: RowNumbers) -> None:
-        """Set the errors of rows; after MOST_FAILURES errors of a kind, rows get the last error of the kind."""
+        """Set the errors of rows; after MOST_FAILURES errors of the same kind, further rows get the last of them."""
         if answer is AllocationAnswer.INVALID_POOLS:
             self.codes[rows] = self._code(unresolvable(str(answers.error(int(rows[0])))))
             return
@@ -211,7 +211,7 @@ class ClaimRows:
             scores[row] += sum(MOST_ALTERNATIVES - place for place in chosen)
 
     def _score_allocated(self, rows: Mask) -> None:
-        """Add to rows the scores of the alternatives that allocated claims use. Shapes: rows (N,)."""
+        """Add to the scores of rows the alternatives that allocated claims use. Shapes: rows (N,)."""
         known = sum(_score_of_allocated(claim) for claim in self.claims.user)
         if known:
             self._scored()[rows] += known
@@ -222,7 +222,7 @@ class ClaimRows:
         return self._scores
 
     def _reject(self, rows: Mask, status: Status) -> None:
-        """Set the status of the given rows that are not rejected yet."""
+        """Set the status of those of the given rows that are not rejected yet."""
         rows = rows & (self.codes == 0)
         if rows.any():
             self.codes[rows] = self._code(status)
@@ -235,7 +235,7 @@ class ClaimRows:
 
 
 def _only_node(selector: NodeSelector) -> str | None:
-    """Return the name of the node that a selector matches by name; None if it can match several nodes."""
+    """Return the name of the only node that a node selector can match; None if it can match several nodes."""
     terms = selector.node_selector_terms
     if len(terms) != 1 or terms[0].match_expressions or len(terms[0].match_fields) != 1:
         return None

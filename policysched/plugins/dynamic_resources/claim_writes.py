@@ -1,4 +1,4 @@
-"""`ClaimWriter`: writes the claims of a pod, and finds the result of a write whose answer is lost.
+"""`ClaimWriter`: writes a pod's resource claims; after a lost answer, it finds out whether the write took effect.
 
 The API server may execute a write whose answer is lost at any later time. Its devices stay taken until its result is
 known, or another write has made sure that it can no longer be executed.
@@ -31,28 +31,28 @@ from policysched.state.resource_claims import ClaimOutOfStepError, ResourceClaim
 log = logging.getLogger(__name__)
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 ATTEMPTS: Final = 5
-"""Number of attempts to write a claim if other clients write to it, too."""
+"""Maximum number of attempts to write a claim, if other clients write to the claim too."""
 PAUSE: Final = 0.01
 """Pause between attempts to write a claim after a conflict. Units: seconds."""
 POLL: Final = 0.1
-"""First pause between two polls; each next pause is longer. Units: seconds."""
+"""Pause before the second poll; each further pause is longer. Units: seconds."""
 SLOWEST_POLL: Final = 5.0
 """Longest pause between two polls. Units: seconds."""
 AFTER_REFUSAL: Final = 1.0
-"""Pause before the next attempt of a pod after the server rejected the release of a claim. Units: seconds."""
+"""Pause before a pod's next attempt after the API server rejected the release of a claim. Units: seconds."""
 LONGEST_ASKED: Final = 600.0
-"""Longest time for finding out whether a release of a claim took effect. Units: seconds."""
+"""Longest time for finding out whether the release of a claim took effect. Units: seconds."""
 
 
 class BindingError(Exception):
-    """Raised if the claims of a pod cannot be written or their devices fail."""
+    """Raised if a pod's claims cannot be written, or if a driver reports that their devices failed."""
 
     outcome = DeviceWaitOutcome.ERROR
-    """The outcome to report for a wait for devices that ends with this error."""
+    """The outcome, in metrics, of a wait for devices that ends with this error."""
 
 
 class Polls:
-    """Pauses between polls that grow, until a total time is over.
+    """Increasing pauses between polls, up to a total time.
 
     Args:
         handle: The clock.
@@ -64,7 +64,7 @@ class Polls:
         self._ends = handle.clock.monotonic() + seconds
 
     async def another(self) -> bool:
-        """Pause until the next poll; return False if the total time is over."""
+        """Pause until the next poll; if the total time is over, return False."""
         left = self._ends - self._handle.clock.monotonic()
         if left <= 0:
             return False
@@ -86,7 +86,7 @@ class ClaimWriter:
         self._pod, self._known, self._handle = pod, known, handle
 
     async def create(self, claim: ResourceClaim) -> ResourceClaim:
-        """Create the special claim of a pod, for extended resources.
+        """Create the pod's special claim, for extended resources that devices provide.
 
         Raises:
             BindingError: The server refused.
@@ -161,7 +161,7 @@ class ClaimWriter:
             raise BindingError(f"add finalizer to claim {claim.key}: {error.message}") from error
 
     async def _outcome(self, sent: ResourceClaim, error: ApiError, *, allocates: bool) -> ResourceClaim | None:
-        """Find out whether a write with a lost answer took effect, and make sure that it cannot take effect later.
+        """Return the current claim after a lost answer to a write, once the write can no longer take effect later.
 
         Its devices stay taken meanwhile. A later version than the one that was sent, read or from the watch, shows the
         result. Without a later version the write may still be under way: then the claim is written, which turns the
@@ -194,7 +194,7 @@ class ClaimWriter:
             await polls.another()
 
     async def _current(self, sent: ResourceClaim, *, allocates: bool) -> ResourceClaim | None:
-        """Read a claim, and make sure that the server can no longer execute a write to the version `sent`.
+        """Return the server's claim, after making sure that a write to the version `sent` can no longer succeed.
 
         Raises:
             ApiError: The server did not answer, or another client wrote the claim.
@@ -208,7 +208,7 @@ class ClaimWriter:
         return found
 
     def _is_done(self, sent: ResourceClaim, found: ResourceClaim) -> bool:
-        """Return whether a claim on the server is reserved for the pod, with the same devices as in the write."""
+        """Return whether the server's claim is reserved for the pod and has the same devices as the write."""
         is_same = found.metadata.uid == sent.metadata.uid and is_reserved_for(found, self._pod)
         return is_same and [*map(device_or_share, results_of(found))] == [*map(device_or_share, results_of(sent))]
 
@@ -275,7 +275,7 @@ async def unreserve(claim: ResourceClaim, pod: Pod, known: ResourceClaims, handl
 async def _until_known(
     request: Callable[[], Awaitable[ResourceClaim]], claim: ResourceClaim, handle: Handle, *, is_open: bool = False
 ) -> ResourceClaim:
-    """Send a request that releases a claim, and repeat it until an answer shows whether it took effect.
+    """Send a request that releases a claim, again until an answer shows whether it took effect.
 
     All attempts write the same version, so the server executes at most one of them.
 
@@ -306,7 +306,7 @@ async def _until_known(
 
 
 def take_over(found: ResourceClaim, known: ResourceClaims, handle: Handle) -> None:
-    """Assume the server's version of a claim before the watch delivers it."""
+    """Assume the server's version of a claim, before the watch delivers this version."""
     with suppress(ClaimOutOfStepError):
         change = known.assume(found)
         if not change.nothing:
@@ -314,19 +314,19 @@ def take_over(found: ResourceClaim, known: ResourceClaims, handle: Handle) -> No
 
 
 def with_status(claim: ResourceClaim, **fields: Any) -> ResourceClaim:
-    """Return a copy of a claim with changed fields in its status."""
+    """Return a copy of a claim in whose status some fields are replaced."""
     return replace(claim, status=replace(claim.status, **fields))
 
 
 def with_finalizer(metadata: ClaimMetadata) -> ClaimMetadata:
-    """Return a claim's metadata with the finalizer that protects allocated claims."""
+    """Return a claim's metadata with the finalizer that protects an allocated claim."""
     if FINALIZER in metadata.finalizers:
         return metadata
     return replace(metadata, finalizers=(*metadata.finalizers, FINALIZER))
 
 
 def _unprotected(claim: ResourceClaim) -> ResourceClaim:
-    """Return a copy of a claim without the finalizer that protects allocated claims."""
+    """Return a copy of a claim without the finalizer that protects an allocated claim."""
     kept = tuple(one for one in claim.metadata.finalizers if one != FINALIZER)
     return replace(claim, metadata=replace(claim.metadata, finalizers=kept))
 
@@ -338,7 +338,7 @@ def _consumer(pod: Pod) -> ConsumerReference:
 def released(
     pod: Pod, claim: ResourceClaim, release: Callable[..., Awaitable[None]]
 ) -> Callable[[Handle], Coroutine[Any, Any, None]]:
-    """Return a function that releases a claim, and that retries the pod if the API server rejects the release."""
+    """Return a function that sends a claim's release, and retries the pod if the API server rejects the release."""
 
     async def clean_up(handle: Handle) -> None:
         try:
@@ -352,7 +352,7 @@ def released(
 
 
 class ClaimTurns:
-    """Serializes the writes to each claim.
+    """Serializes the writes to a claim: the next write starts after the previous write has ended.
 
     A write that has begun is always awaited, even if its binding is cancelled: the API server may execute the write
     anyway, and its devices must not be given to another pod.
@@ -363,13 +363,13 @@ class ClaimTurns:
         self._users: dict[str, int] = {}
 
     async def write(self, uid: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Write to the claim with a UID after all earlier writes to it; a cancellation takes effect after the write."""
+        """Write to the claim of a UID after all earlier writes to it; a cancellation takes effect after the write."""
         async with self._turn(uid):
             await _to_its_end(asyncio.create_task(work()))
 
     @asynccontextmanager
     async def _turn(self, uid: str) -> AsyncIterator[None]:
-        """Hold the right to write to the claim with a UID, after waiting until no other task has it."""
+        """Wait until no other task writes to the claim of a UID, and prevent other writes inside this context."""
         turn = self._turns.setdefault(uid, asyncio.Lock())
         self._users[uid] = self._users.get(uid, 0) + 1
         try:
@@ -385,7 +385,7 @@ class ClaimTurns:
 
 
 async def _to_its_end(task: asyncio.Task[None]) -> None:
-    """Wait for the end of a task, even if the waiting task is cancelled; raise the cancellation afterwards."""
+    """Wait for the end of a task even if this coroutine is cancelled; raise the cancellation afterwards."""
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
         try:

@@ -1,4 +1,4 @@
-"""Extended resources that device classes provide: a pod's special claim for them, which differs between nodes.
+"""Extended resources that device classes provide: the special claim of a pod for them, which differs by node.
 
 A node provides such a resource by a device plugin, which NodeResourcesFit checks, or by devices of the class. The
 special claim has one request for each container and resource. Init containers that end reuse the devices of containers
@@ -37,19 +37,19 @@ from policysched.state.resource_claims import EXTENDED_RESOURCE_CLAIM
 from policysched.state.tables.nodes import NodeTable
 
 IN_MEMORY: Final = "<extended-resources>"
-"""Name of a special claim that is not created yet, which no claim in a cluster can have."""
+"""Name of a special claim that does not exist on the server yet; no claim in a cluster can have this name."""
 BITS: Final = 24
-"""Number of resources after which the rows' bit patterns, a bit per missing resource, are replaced by small numbers."""
+"""Number of extended resources above which small numbers replace the rows' bit patterns of missing resources."""
 Mappings = tuple[ContainerExtendedRequest, ...]
 MOST_BYTES: Final = 3 << 20
-"""Largest request that an API server accepts. Units: bytes."""
+"""Maximum size of a request that an API server accepts. Units: bytes."""
 MAPPING_BYTES: Final = 56
-"""Encoded size of a mapping of a container to a request, without its three names. Units: bytes."""
+"""Encoded size of one entry that maps a container to a request, without the entry's three names. Units: bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExtendedRequests:
-    """The extended resources of a pod, some of which device classes provide, with the pod's special claim.
+    """The extended resources that a pod requests and device classes provide, with the pod's special claim.
 
     Attributes:
         claim: The special claim of an earlier attempt, or a new one in memory without requests.
@@ -62,21 +62,21 @@ class ExtendedRequests:
     amounts: Mapping[str, int]
     classes: Mapping[str, str]
     _asked: dict[str, ResourceRequests] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """The containers' requests by resource, computed at the first use."""
+    """The containers' requests by extended resource, computed at the first use."""
 
     @property
     def is_stale(self) -> bool:
-        """Whether an earlier attempt created the special claim, which must be deleted before the pod can be placed."""
+        """Whether an earlier attempt's special claim exists, which must be deleted before the pod can be placed."""
         return bool(self.claim.spec.devices.requests)
 
     def on(self, resources: Sequence[str]) -> ResourceClaim:
-        """Return the special claim for a node on which devices provide the given resources."""
+        """Return the special claim for a node on which devices have to provide the given resources."""
         requests = requests_for(self._asked_of(resources))
         spec = ResourceClaimSpec(devices=replace(self.claim.spec.devices, requests=requests))
         return replace(self.claim, spec=spec)
 
     def mappings_on(self, resources: Sequence[str]) -> Mappings | None:
-        """Return which container uses which request of the special claim; None if that is too large to be stored."""
+        """Return which container uses which request of the special claim; None if the list is too large to store."""
         return mappings_for(self._asked_of(resources))
 
     def _asked_of(self, resources: Sequence[str]) -> Sequence[ResourceRequests]:
@@ -99,7 +99,7 @@ def asks_for_classes(pod: Pod, cluster: Cluster) -> bool:
 
 
 def extended_requests(pod: Pod, cluster: Cluster) -> ExtendedRequests | None:
-    """Return the extended resources of a pod; None if no device class provides any of them."""
+    """Return the extended resources of a pod; None if device classes provide none of them."""
     if not asks_for_classes(pod, cluster):
         return None
     amounts = {name: amount for name, amount in incoming_requests(pod).scalars if amount}
@@ -126,7 +126,7 @@ def _in_memory(pod: Pod) -> ResourceClaim:
 
 
 class ExtendedRows:
-    """For each row, the extended resources of a pod that devices have to provide because the node does not.
+    """For each row, a pod's extended resources that devices have to provide because the node does not list them.
 
     Shapes: N rows in use.
 
@@ -160,7 +160,7 @@ class ExtendedRows:
 
 
 def _lacking_any(resources: Collection[str], nodes: NodeTable, size: int) -> list[int]:
-    """Return the rows that lack at least one of the resources."""
+    """Return the rows whose node lacks at least one of the resources."""
     found: Mask = np.zeros(size, np.bool_)
     for name in resources:
         found |= nodes.allocatable(name)[:size] == 0
@@ -171,7 +171,7 @@ def _lacking_any(resources: Collection[str], nodes: NodeTable, size: int) -> lis
 
 
 def requests_for(asked: Iterable[ResourceRequests]) -> tuple[DeviceRequest, ...]:
-    """Return the device requests of the special claim for some resources, ordered by name."""
+    """Return the device requests of the special claim for extended resources, sorted by name."""
     return tuple(sorted((one for of_resource in asked for one in of_resource.requests), key=lambda one: one.name))
 
 
@@ -207,7 +207,7 @@ class _Asking(NamedTuple):
 
 
 def asked_by_resource(pod: Pod, classes: Mapping[str, str]) -> dict[str, ResourceRequests]:
-    """Return the requests of containers for resources that device classes provide, ordered by resource."""
+    """Return the containers' requests for extended resources that device classes provide, sorted by resource."""
     asking: dict[str, list[_Asking]] = {name: [] for name in sorted(classes)}
     init = len(pod.spec.init_containers)
     for index, container in enumerate((*pod.spec.init_containers, *pod.spec.containers)):
@@ -224,7 +224,7 @@ _amount = lru_cache(maxsize=1024)(value)
 
 
 class ResourceRequests:
-    """The requests of a pod's containers for one extended resource.
+    """The requests of a pod's containers for one extended resource, as requests for devices.
 
     Init containers that end share one request: the largest amount that one of them needs in addition to the devices of
     containers that start later.

@@ -1,4 +1,4 @@
-"""`DynamicResources`: filters nodes by the resource claims of a pod, scores them, and allocates devices.
+"""`DynamicResources`: the plugin that filters and scores nodes by a pod's resource claims and allocates devices.
 
 Pods whose claims have equal specs share results. All other pods with claims are evaluated one by one. Pods without
 claims score 0 on every node. Preemption never helps: devices are taken back only from claims that the pod itself can no
@@ -84,7 +84,7 @@ from policysched.reading.durations import SECOND, go_duration, nanoseconds
 from policysched.state.tables.nodes import NodeTable
 
 BINDING_TIMEOUT: Final = 600.0
-"""Default time for devices to meet their binding conditions. Units: seconds."""
+"""Default time within which devices have to meet their binding conditions. Units: seconds."""
 NO_STATE: Final = Status(Code.ERROR, ("not found",))
 NOTHING_TO_DEALLOCATE: Final = unschedulable("no new claims to deallocate")
 DEALLOCATED: Final = unschedulable("deallocation of ResourceClaim completed")
@@ -93,7 +93,7 @@ NO_HELP: Final = unschedulable("still not schedulable")
 GROUP_DONE: Final = PodGroupPostFilterResult(unschedulable("deallocation and deletion of ResourceClaims completed"))
 GROUP_SKIPPED: Final = PodGroupPostFilterResult(unschedulable())
 _OF_ONE_POD: Final = Status(Code.ERROR, ("ResourceClaims cannot be allocated",))
-"""Placeholder status for errors in results that pods share; pods do not share results with errors."""
+"""Placeholder for an error in results that pods share; it is replaced by evaluating the pod alone."""
 
 
 class DynamicResourcesArguments(PluginArguments, frozen=True):
@@ -103,7 +103,7 @@ class DynamicResourcesArguments(PluginArguments, frozen=True):
     binding_timeout: Duration = "10m"
 
     def __post_init__(self) -> None:
-        """Normalize durations to Go's format."""
+        """Write durations in the canonical format of Go."""
         for field in ("filter_timeout", "binding_timeout"):
             force_setattr(self, field, go_duration(getattr(self, field)))
 
@@ -118,7 +118,7 @@ class DynamicResourcesArguments(PluginArguments, frozen=True):
 
 
 class PreparedPod:
-    """The resource claims of one pod and results for them, valid until claims, devices or device classes change.
+    """The resource claims of one pod and their results, valid until claims, devices or device classes change.
 
     Args:
         pod: The pod.
@@ -137,7 +137,7 @@ class PreparedPod:
         self._rows_stamp: Hashable = None
 
     def is_current(self, pod: Pod, cluster: Cluster) -> bool:
-        """Return whether these results are still valid for a pod in a cluster."""
+        """Return whether the stored results are still valid for a pod in a cluster."""
         return self._pod is pod and self._cluster is cluster and self._stamp == self._stamp_of(cluster)
 
     @staticmethod
@@ -146,7 +146,7 @@ class PreparedPod:
 
     @cached_property
     def shared(self) -> tuple[bytes, Allocator] | None:
-        """The key that pods with equal claim specs share, with the allocator; None if no pod shares the results.
+        """The key that is equal for pods with equal claim specs, and the allocator; None if results cannot be shared.
 
         Results are of one pod if a claim is allocated or for extended resources, if a request has alternatives, which
         score node by node, or if an error on some node names the claim.
@@ -159,7 +159,7 @@ class PreparedPod:
         return None if key is None else (key, allocator)
 
     def rows(self) -> ClaimRows | Status:
-        """Return the pod's results on all rows, or an error status; the claims must have been found."""
+        """Return the claims' results on all rows, or the status of an error; the claims must have been found."""
         cluster, claims = self._cluster, self.claims
         assert isinstance(claims, PodClaims), "pods without claims are skipped"  # noqa: S101
         stamp = cluster.journal.position, cluster.nodes.size, cluster.time.seconds
@@ -209,24 +209,24 @@ class DynamicResources(
         self._without_claims = NOTHING_TO_DEALLOCATE if reports_no_deallocation else unschedulable()
         self._no_help = NO_HELP if reports_no_deallocation else unschedulable()
         self._latest: PreparedPod | None = None
-        """The pod of the current cycle."""
+        """The pod of the current cycle, with its claims and results."""
         self._waited = WaitedClaims()
         self.class_filter = SharedFilter(self._shared)
         self.class_score = AlwaysZeroScore(NAME)
 
     def _prepared(self, pod: Pod, cluster: Cluster) -> PreparedPod:
-        """Return the pod's claims and cached results, which several extension points of a cycle use."""
+        """Return a pod's claims and cached results, which the extension points of a cycle share."""
         prepared = self._latest
         if prepared is None or not prepared.is_current(pod, cluster):
             prepared = self._latest = PreparedPod(pod, cluster, self._binding_timeout)
         return prepared
 
     def _claims_of(self, pod: Pod, cluster: Cluster) -> PodClaims | Status | None:
-        """Return a pod's claims, None if it has no claims, or the status with which PreFilter rejects the pod."""
+        """Return a pod's claims, None for a pod without claims, or the PreFilter status that rejects the pod."""
         return self._prepared(pod, cluster).claims if has_claims(pod, cluster) else None
 
     def shared_key(self, pod: Pod, cluster: Cluster) -> Hashable | None:
-        """Return the key that pods with equal claim specs share; None if no pod shares the results of the pod."""
+        """Return the key that is equal for pods with equal claim specs; None if the pod's results cannot be shared."""
         shared = self._shared(pod, cluster)
         return None if shared is None else shared[0]
 
@@ -251,7 +251,7 @@ class DynamicResources(
         return None
 
     def puts_off(self, pod: Pod, cluster: Cluster) -> bool:
-        """Return whether one of the pod's claims is currently being allocated for another pod."""
+        """Return whether one of the pod's claims is being allocated for another pod, which delays the attempt."""
         known = cluster.resource_claims
         if not pod.spec.resource_claims or not known.in_flight:
             return False
@@ -280,24 +280,24 @@ class DynamicResources(
         return cluster.mapped_resources.stamp
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> Scores:
-        """Return the scores of all rows, 0 for pods without claims."""
+        """Return the scores of all rows; 0 for a pod without claims."""
         rows = self._prepared(pod, cluster).rows() if isinstance(self._claims_of(pod, cluster), PodClaims) else None
         return np.zeros(cluster.nodes.size, np.int64) if rows is None or isinstance(rows, Status) else rows.scores
 
     def score(self, state: Scores, rows: Rows) -> Scores:
-        """Return scores of rows: the earlier the alternatives of requests that claims would use, the higher."""
+        """Return the scores of rows: an earlier alternative of a request gives a higher score."""
         return state[rows]
 
     def normalize(self, state: Scores, scores: Scores, feasible: Mask) -> Scores | None:  # noqa: ARG002 - protocol
-        """Scale the highest score to 100."""
+        """Scale scores so that the highest is 100."""
         return default_normalize(scores, feasible, reverse=False) if np.count_nonzero(scores) else None
 
     def stays_in_range(self, state: Scores) -> bool:  # noqa: ARG002 - the base's signature
-        """Return True, because sums of scores of alternatives are never negative."""
+        """Return True, because the scores are sums of scores of alternatives, which are never negative."""
         return True
 
     def post_filter(self, pod: Pod, failed: FailedDecision) -> PostFilterResult:
-        """Choose an allocated claim that makes nodes infeasible for the pod, to deallocate the claim."""
+        """Return the deallocation of an allocated claim because of which nodes are infeasible for the pod."""
         if not failed.pre_filtered(self.name):
             return PostFilterResult(NO_STATE)
         found = self._claims_of(pod, failed.cluster)
@@ -318,11 +318,11 @@ class DynamicResources(
         return PostFilterResult(self._no_help)
 
     def pod_group_post_filter(self, rejected: RejectedGroup) -> PodGroupPostFilterResult:
-        """Return the reason that kube-scheduler reports for each pod group for which claims are deallocated."""
+        """Return the reason with which kube-scheduler rejects each pod group at this extension point."""
         return GROUP_DONE if self._frees_for(rejected.group) else GROUP_SKIPPED
 
     def cleanups(self, pod: Pod, failed: FailedDecision) -> tuple[Undo, ...]:
-        """Return the deallocation of a claim that a member cannot use where it is allocated."""
+        """Return the deallocation of a member's claim that is allocated where the member cannot use it."""
         groups = failed.cluster.pod_groups
         state = None if groups is None else groups.of_pod(pod)
         group = None if state is None else state.group
@@ -333,7 +333,7 @@ class DynamicResources(
         return self._frees_for_constrained or group.spec.scheduling_constraints is None
 
     def reserve(self, assumed: AssumedPod) -> Status | None:
-        """Allocate the pod's claims on its node, and mark the claims as in flight."""
+        """Allocate the pod's claims on its node, and record that they are in flight."""
         pod, cluster = assumed.pod, assumed.cluster
         found = self._claims_of(pod, cluster)
         if not isinstance(found, PodClaims):
@@ -349,7 +349,7 @@ class DynamicResources(
         return ClaimTurns()
 
     def unreserve(self, assumed: AssumedPod) -> UndoClaims | None:
-        """Release the claims that Reserve allocated; return the requests that undo the writes of PreBind."""
+        """Release the claims that Reserve allocated; return the requests that undo what PreBind wrote."""
         held: ClaimReservation | None = assumed.state.get(self.name)
         if held is None:
             return None
@@ -357,24 +357,24 @@ class DynamicResources(
         return held.undo(self._turns)
 
     def pre_bind_pre_flight(self, assumed: AssumedPod) -> PreFlight:
-        """Return whether the pod has claims to write, with PreBind parallel to other plugins."""
+        """Return whether PreBind has claims to write; it allows parallel calls of other plugins."""
         return PreFlight(works=self.name in assumed.state, parallel=True)
 
     async def pre_bind(self, assumed: AssumedPod, handle: Handle) -> Status | None:
-        """Write the allocations, and wait until the devices meet their binding conditions."""
+        """Write the allocations of the claims, and wait until devices meet their binding conditions."""
         held: ClaimReservation = assumed.state.read(self.name)
         problem = await held.pre_bind(handle, self._turns)
         return Status(Code.ERROR, (problem,)) if problem else None
 
     def devices_on(self, pod: Pod, node: str, cluster: Cluster) -> list[tuple[ResourceClaim, AllocationResult]]:
-        """Return the claims of a pod that fits on a node, each with its existing or possible allocation on the node."""
+        """Return the claims of a pod that fits a node, each with its existing or possible allocation on the node."""
         found = self._claims_of(pod, cluster)
         if not isinstance(found, PodClaims):
             return []
         return devices_on(found, node, cluster)
 
     def refusals_on(self, pod: Pod, node: str, cluster: Cluster) -> list[tuple[ResourceClaim, Refusals]]:
-        """Return for each request of a pod's claims why the devices of a node do not fit."""
+        """Return for each request of the pod's claims why the devices of a node do not fit."""
         found = self._claims_of(pod, cluster)
         if not isinstance(found, PodClaims):
             return []
@@ -383,16 +383,16 @@ class DynamicResources(
 
 @cache
 def _reservation() -> Callable[[PodClaims, Pod, str, Cluster, float], ClaimReservation | Status]:
-    """Import the modules for reservations of claims before the first cycle with claims, not at start-up."""
+    """Import the modules that reserve claims, at the first cycle with claims instead of at the start."""
     return reservation
 
 
 Shared = Callable[[Pod, Cluster], "tuple[bytes, Allocator] | None"]
-"""Function that returns the key of the pods that share a pod's results, with the allocator; None without sharing."""
+"""Function from a pod to the key of pods with equal claim specs, and the allocator; None for no sharing."""
 
 
 class SharedRows:
-    """The results on all rows for pods with equal claim specs, and which results changed since the last call."""
+    """The results on all rows that pods with equal claim specs share, and which rows changed since the last call."""
 
     def __init__(self, allocator: Allocator, nodes: NodeTable) -> None:
         self._allocator, self._nodes = allocator, nodes
@@ -417,7 +417,7 @@ class SharedRows:
 
 
 class SharedFilter(FilterPlugin[SharedRows], Incremental[SharedRows]):
-    """The filter for pods that share their results with pods with equal claim specs."""
+    """The filter by resource claims, for pods that share results with pods with equal claim specs."""
 
     name = NAME
     follows_changes = True
@@ -426,7 +426,7 @@ class SharedFilter(FilterPlugin[SharedRows], Incremental[SharedRows]):
         self._shared = shared
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> SharedRows | Nothing:
-        """Return the results that pods with equal claim specs share, or SKIP if no pod shares the pod's results."""
+        """Return the results that the pod shares; SKIP for a pod whose results cannot be shared."""
         shared = self._shared(pod, cluster)
         return SKIP if shared is None else SharedRows(shared[1], cluster.nodes)
 
@@ -435,7 +435,7 @@ class SharedFilter(FilterPlugin[SharedRows], Incremental[SharedRows]):
         return state.codes(rows)
 
     def affected_rows(self, state: SharedRows, rows: RowNumbers) -> RowNumbers:
-        """Add to the changed rows the rows whose results may have changed since the last call."""
+        """Return the changed rows and the rows whose results may have changed since the last call."""
         changed = state.changed()
         return np.concatenate((rows, changed)) if changed.size else rows
 
@@ -449,7 +449,7 @@ class SharedFilter(FilterPlugin[SharedRows], Incremental[SharedRows]):
 def dynamic_resources(
     given: DynamicResourcesArguments, *, reports_no_deallocation: bool, frees_for_constrained: bool
 ) -> DynamicResources:
-    """Create DynamicResources; a step limit bounds its searches instead of `filterTimeout`."""
+    """Create DynamicResources; a step limit replaces the argument `filterTimeout`."""
     timeout = (nanoseconds(given.binding_timeout) or 0) / SECOND
     return DynamicResources(
         timeout, reports_no_deallocation=reports_no_deallocation, frees_for_constrained=frees_for_constrained

@@ -1,4 +1,4 @@
-"""`PodClaims`: the resource claims of a pod and their validation; queueing hints for pods that wait for claims.
+"""`PodClaims`: a pod's resource claims and their validation; queueing hints for pods that wait for claims.
 
 Messages are those of kube-scheduler. The pod must own a claim that was made from a template, but not a claim that it
 names. Pods can share a claim.
@@ -39,7 +39,7 @@ from policysched.state.resource_claims import ResourceClaims
 
 NAME: Final = "DynamicResources"
 MOST_WAITING: Final = 1 << 14
-"""Largest number of pods whose missing claim is cached; the least recently used pod is dropped."""
+"""Maximum number of pods whose missing claim is cached; beyond it, the least recently used is dropped."""
 NOT_AVAILABLE: Final = unresolvable("resourceclaim not available on the node")
 NO_DEVICES: Final = unresolvable("cannot allocate all claims")
 NO_ALLOCATION: Final = Status(Code.ERROR, ("claim allocation not found for node",))
@@ -52,7 +52,7 @@ def has_claims(pod: Pod, cluster: Cluster) -> bool:
 
 
 class PodClaims:
-    """The resource claims of a pod in the order of its spec, with the special claim for extended resources as the last.
+    """The resource claims of a pod in the order of its spec; the special claim for extended resources is the last.
 
     Args:
         user: The claims in the pod's spec.
@@ -70,7 +70,7 @@ class PodClaims:
         self._allocator: Allocator | None = None
 
     def allocator(self, tables: DeviceTables) -> Allocator:
-        """Return the allocator for the claims that have no allocation."""
+        """Return the allocator for the claims without an allocation."""
         if self._allocator is None:
             self._allocator = Allocator(tables, self.to_allocate)
         return self._allocator
@@ -82,12 +82,12 @@ class PodClaims:
 
     @property
     def is_any_allocated(self) -> bool:
-        """Whether a claim that the pod's spec refers to has an allocation."""
+        """Whether any claim in the pod's spec has an allocation."""
         return len(self.to_allocate) < len(self.user)
 
 
 def find_claims(pod: Pod, cluster: Cluster) -> PodClaims | Status | None:
-    """Return a pod's claims, None if it has no claims, or the status with which PreFilter rejects the pod."""
+    """Return a pod's claims, None for a pod without claims, or the PreFilter status that rejects the pod."""
     known = cluster.resource_claims
     user = stated_claims(pod, known)
     if isinstance(user, Status):
@@ -109,14 +109,14 @@ def find_claims(pod: Pod, cluster: Cluster) -> PodClaims | Status | None:
 
 
 def _pending(claim: ResourceClaim, cluster: Cluster) -> Status | None:
-    """Return the status that rejects a pod while one of its claims is being allocated for another pod."""
+    """Return the status that rejects a pod because one of its claims is being allocated for another pod."""
     if cluster.resource_claims.pending_allocation(claim.metadata.uid) is None:
         return None
     return unresolvable(f"resource claim {claim.key} is in the process of being allocated")
 
 
 def stated_claims(pod: Pod, known: ResourceClaims) -> list[ResourceClaim] | Status:
-    """Return the claims that a pod's spec refers to, or the status for a claim that is missing or cannot be used."""
+    """Return the claims in a pod's spec, or the status for a claim that is missing or unusable."""
     found, made = [], _made(pod)
     for stated in pod.spec.resource_claims:
         claim = _stated_claim(pod, stated, made, known)
@@ -130,7 +130,7 @@ def stated_claims(pod: Pod, known: ResourceClaims) -> list[ResourceClaim] | Stat
 def _stated_claim(
     pod: Pod, stated: PodResourceClaim, made: Mapping[str, str | None], known: ResourceClaims
 ) -> ResourceClaim | Status | None:
-    """Return the claim of an entry in a pod's spec, None if no claim is needed, or the status of an unusable claim."""
+    """Return the claim for an entry in a pod's spec; None if it needs no claim; or the status of an unusable claim."""
     name = _claim_name(pod, stated, made)
     if name is None or isinstance(name, Status):
         return name
@@ -138,7 +138,7 @@ def _stated_claim(
 
 
 class WaitedClaims:
-    """The missing or unusable claim of each waiting pod, which repeated checks look up first."""
+    """For each waiting pod, the missing or unusable claim, which later checks look up first."""
 
     __slots__ = ("_places",)
 
@@ -146,7 +146,7 @@ class WaitedClaims:
         self._places: LRUCache[str, int] = LRUCache(MOST_WAITING)
 
     def obstacle(self, pod: Pod, known: ResourceClaims) -> Status | None:
-        """Return the status for a claim that a pod waits for; None if all claims can be used.
+        """Return the status of a claim for which a pod waits; None if all its claims are usable.
 
         Cost: O(1) if the pod still waits for the same claim as at the last call.
         """
@@ -160,7 +160,7 @@ class WaitedClaims:
 
 
 def first_obstacle(pod: Pod, known: ResourceClaims, begin: int) -> tuple[int, Status] | None:
-    """Return the index of the first claim that a pod waits for, with the status; None if all claims are usable.
+    """Return index and status of the first claim for which a pod waits; None if all its claims are usable.
 
     Args:
         pod: The pod.
@@ -176,13 +176,13 @@ def first_obstacle(pod: Pod, known: ResourceClaims, begin: int) -> tuple[int, St
 
 
 def claim_names(pod: Pod) -> Iterator[tuple[PodResourceClaim, str | Status | None]]:
-    """Yield the claim entries of a pod's spec, each with the name of its claim, or None if it needs no claim."""
+    """Yield the entries for claims in a pod's spec, each with the claim's name; None if the entry needs no claim."""
     made = _made(pod)
     return ((stated, _claim_name(pod, stated, made)) for stated in pod.spec.resource_claims)
 
 
 def _made(pod: Pod) -> Mapping[str, str | None]:
-    """Return the names of the claims that were created from templates, by entry in the pod's spec."""
+    """Return the names of a pod's claims that were created from templates, by entry in the pod's spec."""
     return {one.name: one.resource_claim_name for one in reversed(pod.status.resource_claim_statuses)}
 
 
@@ -217,7 +217,7 @@ def is_made_for(claim: ResourceClaim, pod: Pod) -> bool:
 
 
 def request_fault(claim: ResourceClaim, cluster: Cluster) -> Status | None:
-    """Return the status for a claim with a missing device class or an unknown type of request; None if valid."""
+    """Return the status of a claim with a missing device class or an unknown type of request; None if it is valid."""
     known = cluster.devices.classes
     for request in claim.spec.devices.requests:
         exactly = request.exactly
@@ -234,7 +234,7 @@ def request_fault(claim: ResourceClaim, cluster: Cluster) -> Status | None:
 
 
 def _classes_named(request: DeviceRequest) -> list[tuple[str, str | None]]:
-    """Yield a request, or its alternatives, with the device class name; None for an unknown type of request."""
+    """Yield a request or its alternatives, each with its device class; None for an unknown type of request."""
     if request.exactly is not None:
         return [(request.name, request.exactly.device_class_name)]
     if request.first_available:
@@ -259,7 +259,7 @@ def status_of(claim: ResourceClaim, result: DeviceResult) -> AllocatedDeviceStat
 
 
 def binding_failure(claim: ResourceClaim) -> str:
-    """Return the message of the first device with a true binding failure condition; empty if there is none.
+    """Return the message of the first device whose binding failure condition is true; empty if no device failed.
 
     The devices after the first one that is not ready are not checked.
     """
@@ -301,12 +301,12 @@ def _condition_failure(claim: ResourceClaim, result: DeviceResult) -> str:
 
 
 def waits_for_binding(claim: ResourceClaim) -> bool:
-    """Return whether a device of a claim has binding conditions."""
+    """Return whether any device of a claim has binding conditions."""
     return any(one.binding_conditions for one in results_of(claim))
 
 
 def has_timed_out(claim: ResourceClaim, timeout: float, now: float) -> bool:
-    """Return whether a claim has waited too long for the binding conditions of its devices.
+    """Return whether a claim has waited too long for its devices' binding conditions.
 
     Units: seconds; `now` since 1970.
     """
@@ -331,7 +331,7 @@ def hints(waited: WaitedClaims) -> Sequence[Hint]:
 
 
 def _claim_helps(waited: WaitedClaims, pod: Pod, change: Change, cluster: Cluster) -> bool:
-    """Return whether a changed claim releases devices, or is one of the pod's claims and has a new status."""
+    """Return whether a changed claim releases devices, or is a claim of the waiting pod that may be usable now."""
     old, new = change.old, change.new
     if waited.obstacle(pod, cluster.resource_claims) is not None:
         return False
@@ -354,7 +354,7 @@ def _releases(change: Change) -> bool:
 
 
 def _pod_helps(waited: WaitedClaims, pod: Pod, change: Change, cluster: Cluster) -> bool:
-    """Return whether a change updates the waiting pod and all its claims exist."""
+    """Return whether a change updates the waiting pod itself and all claims of the pod exist."""
     new = change.new
     if not isinstance(new, Pod) or not updates_itself(pod, change):
         return False
@@ -366,7 +366,7 @@ def _keys_of(pod: Pod) -> Collection[Hashable]:
 
 
 def _keys_after(change: Change, _keys: Collection[Hashable]) -> Collection[Hashable] | None:
-    """Return the index key of a changed claim; None (all pods) if the claim releases devices."""
+    """Return the index key of a changed claim; None, for all pods, if the change releases devices."""
     if _releases(change):
         return None
     return (change.new.key,) if isinstance(change.new, ResourceClaim) else ()

@@ -1,4 +1,4 @@
-"""`ClaimReservation`: the resource claims of a pod after Reserve, allocated on its node and written at PreBind.
+"""`ClaimReservation`: a pod's resource claims from Reserve on, allocated on its node and written at PreBind.
 
 From Reserve on, the devices of an allocation are taken. PreBind adds a finalizer to the claim, so that the claim cannot
 be deleted while it has devices, and then writes the allocation and the pod into the claim's status. Then it waits until
@@ -69,25 +69,25 @@ TOO_LONG: Final = Status(
     ("the mapping of containers to devices is larger than 3 MiB and does not fit into the pod's status",),
 )
 TOLD_AT_ONCE: Final = 64
-"""Number of released claims that are reported to the queue without yielding to the event loop."""
+"""Number of released claims that are reported to the queue before the event loop runs other tasks."""
 LONGEST_WATCH: Final = 120.0
-"""Longest wait until the watch delivers a created special claim. Units: seconds."""
+"""Longest wait until the watch delivers a special claim that was created. Units: seconds."""
 
 
 class DeviceFailedError(BindingError):
-    """Raised if a driver reports that it cannot prepare a device."""
+    """Raised if a driver reports that the preparation of a device failed."""
 
     outcome = DeviceWaitOutcome.FAILURE
 
 
 class DeviceTimeoutError(BindingError):
-    """Raised if a driver does not prepare a device before the timeout."""
+    """Raised if a driver does not prepare a device in time."""
 
     outcome = DeviceWaitOutcome.TIMEOUT
 
 
 class ClaimReservation:
-    """The resource claims of one pod on its node, from Reserve to PreBind.
+    """The resource claims of a pod on its node, from Reserve to PreBind.
 
     Args:
         pod: The pod.
@@ -100,20 +100,20 @@ class ClaimReservation:
         self._pod, self._node, self._cluster, self._timeout = pod, node, cluster, timeout
         self._known = cluster.resource_claims
         self._claims: list[ResourceClaim] = []
-        """The latest known versions of the claims."""
+        """The latest known version of each claim."""
         self._keys: set[str] = set()
         self._allocations: dict[int, AllocationResult] = {}
-        """The allocations to write, by the claim's place."""
+        """The allocations that PreBind has to write, by index of the claim."""
         self._uids: dict[int, str] = {}
-        """The UIDs of the claims in flight, by the claim's place."""
+        """The UIDs of the claims that are in flight for the pod, by index of the claim."""
         self._ended: set[int] = set()
-        """The places of claims that are no longer in flight for the pod."""
+        """The indices of claims that are no longer in flight for the pod."""
         self._special = -1
-        """The place of the special claim, -1 if there is none."""
+        """The index of the special claim; -1 without special claim."""
         self._mappings: Mappings = ()
 
     def add(self, claim: ResourceClaim, allocation: AllocationResult | None = None) -> None:
-        """Add a claim to the reservation; a claim with an allocation to write is in flight from then on.
+        """Add a claim to the reservation; if an allocation has to be written, the claim is in flight from now on.
 
         If a pod names a claim several times, each entry was allocated. The claim gets the first allocation.
         """
@@ -130,7 +130,7 @@ class ClaimReservation:
         self._known.begin(replace(claim, metadata=with_finalizer(claim.metadata), status=status))
 
     def share(self, claim: ResourceClaim) -> None:
-        """Add to the reservation a claim in flight that another pod of the pod group has allocated.
+        """Add to the reservation a claim that another pod of the group has allocated and that is in flight.
 
         Args:
             claim: The allocated version.
@@ -140,17 +140,17 @@ class ClaimReservation:
             self.add(stored, claim.status.allocation)
 
     def add_special(self, claim: ResourceClaim, allocation: AllocationResult, mappings: Mappings) -> None:
-        """Add the special claim to the reservation, with the mapping of containers to its requests."""
+        """Add the special claim to the reservation, with the list of containers that use its requests."""
         self._special, self._mappings = len(self._claims), mappings
         self.add(claim, allocation)
 
     @property
     def claims(self) -> Sequence[ResourceClaim]:
-        """The latest known versions of the claims."""
+        """The latest known version of each claim."""
         return self._claims
 
     def undo(self, turns: ClaimTurns) -> UndoClaims:
-        """End the in-flight state of the claims; return the requests that undo the writes of PreBind.
+        """End the in-flight state of all claims; return the requests that undo what PreBind wrote.
 
         Args:
             turns: Serializes the writes to each claim.
@@ -175,7 +175,7 @@ class ClaimReservation:
         return UndoClaims(self._pod, reserved, special, freed, self._known, turns)
 
     async def pre_bind(self, handle: Handle, turns: ClaimTurns) -> str:
-        """Write the claims and wait for their devices; return an error message, or an empty text after success.
+        """Write the claims and wait for their devices; return an error message, or an empty string for success.
 
         Args:
             handle: The client and clock.
@@ -192,12 +192,12 @@ class ClaimReservation:
         return ""
 
     def _latest(self, claim: ResourceClaim) -> ResourceClaim:
-        """Return the latest known version of a claim, which another client may have written."""
+        """Return the latest known version of a claim, which another client may have changed."""
         known = self._known.get(claim.key)
         return known if known is not None and known.metadata.uid == claim.metadata.uid else claim
 
     async def _bind(self, place: int, handle: Handle) -> None:
-        """Write one claim; afterwards the claim is no longer in flight, even if the write failed."""
+        """Write a claim; afterwards it is no longer in flight, even if the write failed."""
         writer, written = ClaimWriter(self._pod, self._known, handle), None
         claim = before = self._claims[place] = self._latest(self._claims[place])
         try:
@@ -218,7 +218,7 @@ class ClaimReservation:
                 handle.changed(change)
 
     def _unwritten(self, place: int, claim: ResourceClaim) -> AllocationResult | None:
-        """Return a claim's allocation to write; None if another pod of the group has written it, or there is none."""
+        """Return the allocation that has to be written to a claim; None if there is none, or another pod wrote it."""
         allocation, written = self._allocations.get(place), claim.status.allocation
         if allocation is None or written is None:
             return allocation
@@ -234,7 +234,7 @@ class ClaimReservation:
             raise BindingError(why) from error
 
     async def _assume(self, claim: ResourceClaim, handle: Handle, *, waits: bool) -> Change | None:
-        """Assume the server's version of a written claim; first wait until the watch delivers a created claim.
+        """Assume the server's version of a written claim; for a created claim, first wait until the watch delivers it.
 
         Returns:
             The change, None if the watch was faster or the claim was deleted.
@@ -251,7 +251,7 @@ class ClaimReservation:
             return None
 
     async def _wait_for_devices(self, handle: Handle) -> None:
-        """Wait until the binding conditions of all devices are met, and report the duration of the wait."""
+        """Wait until all devices meet their binding conditions, and report how long the wait took."""
         note = f"waiting for binding conditions for device on node {self._node}"
         event = Event(self._pod, "Normal", "BindingConditionsPending", "Scheduling", note, handle.clock.now())
         handle.client.record(event)
@@ -271,14 +271,14 @@ class ClaimReservation:
         return DeviceWait(self._pod.spec.scheduler_name, [one.driver for one in results], conditional, outcome, seconds)
 
     async def _poll_devices(self, handle: Handle) -> None:
-        """Poll until the binding conditions of all devices are met."""
+        """Poll until all devices meet their binding conditions."""
         polls = Polls(handle, self._timeout)
         while not self._are_ready(handle.clock.now().timestamp()):
             if not await polls.another():
                 raise DeviceTimeoutError("device binding timeout: context deadline exceeded")
 
     def _are_ready(self, now: float) -> bool:
-        """Return whether the binding conditions of all devices are met. Units: seconds since 1970."""
+        """Return whether all devices meet their binding conditions at a time. Units: seconds since 1970."""
         for place, claim in enumerate(self._claims):
             latest = self._known.get(claim.key)
             if latest is None:
@@ -295,7 +295,7 @@ class ClaimReservation:
 
 
 class UndoClaims:
-    """Undoes the writes of PreBind to resource claims, for a pod that is not bound.
+    """Undoes what PreBind wrote to the resource claims of a pod that is not bound.
 
     Args:
         pod: The pod.
@@ -319,7 +319,7 @@ class UndoClaims:
         self._known, self._turns = known, turns
 
     async def __call__(self, handle: Handle) -> None:
-        """Report the released devices to the queue, clear the pod's reservations, and delete the special claim."""
+        """Report released devices to the queue, remove the pod from reservedFor, and delete the special claim."""
         for number, claim in enumerate(self._freed, 1):
             held = with_status(claim, allocation=AllocationResult())
             handle.changed(Change(Resource.RESOURCE_CLAIM, Action.UPDATE_OTHER, held, claim))
@@ -346,12 +346,12 @@ class UndoClaims:
 
 
 def _settled(before: ResourceClaim, now: ResourceClaim) -> Change:
-    """Return the change to report for a claim that is no longer in flight, as the watch delivered it earlier."""
+    """Return the change of a claim that ends being in flight, because the watch delivered its new version before."""
     return Change(Resource.RESOURCE_CLAIM, Action.UPDATE_OTHER, before, now)
 
 
 def share_ids(claims: Sequence[ResourceClaim]) -> Callable[[], str]:
-    """Return a function that creates UUIDs for device shares, unique to these versions of these claims."""
+    """Return a function that creates UUIDs for device shares; they depend only on the versions of the claims."""
     numbers = count()
     first = uuid5(NAMESPACE_URL, str([[claim.metadata.uid, claim.metadata.resource_version] for claim in claims]))
     head, tail = str(first)[:-12], first.node
@@ -365,7 +365,7 @@ def share_ids(claims: Sequence[ResourceClaim]) -> Callable[[], str]:
 def reservation(
     found: PodClaims, pod: Pod, node: str, cluster: Cluster, binding_timeout: float
 ) -> ClaimReservation | Status:
-    """Allocate the claims of a pod on a node; return the reservation of all claims, or an error status."""
+    """Allocate a pod's claims on a node; return the reservation of all its claims, or the status of an error."""
     taken = _allocated(found, node, cluster)
     if isinstance(taken, Status):
         return taken
@@ -382,7 +382,7 @@ def reservation(
 
 
 def devices_on(found: PodClaims, node: str, cluster: Cluster) -> list[tuple[ResourceClaim, AllocationResult]]:
-    """Return the claims of a pod that fits on a node, each with its existing or possible allocation on the node."""
+    """Return the claims of a pod that fits a node, each with its existing or possible allocation on the node."""
     taken = _allocated(found, node, cluster)
     if isinstance(taken, Status):
         return []
@@ -403,7 +403,7 @@ def refusals_on(found: PodClaims, node: str, cluster: Cluster) -> list[tuple[Res
 
 
 class PodTaking(NamedTuple):
-    """The allocations that a pod's claims get on a node.
+    """The allocations that a pod's claims get on one node.
 
     Attributes:
         results: The new allocations in the order of the claims without an allocation, that of the special claim last.
@@ -417,7 +417,7 @@ class PodTaking(NamedTuple):
 
 
 def _allocated(found: PodClaims, node: str, cluster: Cluster) -> PodTaking | Status:
-    """Allocate on a node the claims of a pod that have no allocation."""
+    """Allocate a pod's unallocated claims on a node."""
     extended, row = found.extended, cluster.nodes.row_of.get(node, -1)
     if (row < 0 or cluster.nodes.nodes[row] is None) and (found.to_allocate or extended is not None):
         return NO_ALLOCATION
@@ -438,7 +438,7 @@ def _allocated(found: PodClaims, node: str, cluster: Cluster) -> PodTaking | Sta
 
 
 def _asked_on(found: PodClaims, row: int, cluster: Cluster) -> tuple[list[ResourceClaim], Sequence[str]]:
-    """Return the claims to allocate on a node, the special claim last, with the resources that it covers."""
+    """Return the claims to allocate on a node, the special claim last, and the extended resources that it provides."""
     extended = found.extended
     if extended is not None and extended.claim.status.allocation is None:
         resources = ExtendedRows(extended, cluster).on_row(row)

@@ -21,20 +21,20 @@ from policysched.state.placed.selector_index import demanded_labels, index_keys_
 
 
 class _ItsNamespace(NamedTuple):
-    """Index key of a waiting pod: its namespace, for anti-affinity terms of other pods that match any labels."""
+    """Index key of a waiting pod: its namespace, for other pods' anti-affinity terms that match any labels."""
 
     namespace: str
 
 
 class _ItsLabel(NamedTuple):
-    """Index key of a waiting pod: one of its labels, for anti-affinity terms of other pods that require the label."""
+    """Index key of a waiting pod: one of its labels, for other pods' anti-affinity terms that require this label."""
 
     key: str
     value: str
 
 
 def pod_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
-    """Return whether a changed pod now matches the waiting pod's affinity, or no longer violates anti-affinity."""
+    """Return whether a changed pod now matches the waiting pod's affinity or no longer violates anti-affinity."""
     old, new = pods_of(change)
     if old is not None and updates_itself(pod, change):
         return True
@@ -48,7 +48,7 @@ def pod_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
 
 
 def node_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
-    """Return whether a changed node entered a domain of the pod's affinity, or left a domain of anti-affinity."""
+    """Return whether a changed node entered a topology domain of the pod's affinity or left one of anti-affinity."""
     old, new = nodes_of(change)
     if new is None:
         return False
@@ -61,7 +61,7 @@ def node_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
 
 
 def namespace_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
-    """Return whether changed namespace labels change which pods affinity terms match."""
+    """Return whether a namespace's changed labels change which pods affinity terms match."""
     terms, old, new = pod_terms(pod), change.old, change.new
     own = [term.peers for term in (*terms.affinity, *terms.anti_affinity) if term.peers.reads_namespaces]
     if not isinstance(old, Namespace) or not isinstance(new, Namespace):
@@ -73,7 +73,7 @@ def namespace_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
 
 
 def _concerns(changed: Pod | None, waiting: Pod) -> bool:
-    """Return whether the terms of a changed or waiting pod may match the other, judging by namespaces only."""
+    """Return whether terms of the changed or the waiting pod may match the other pod, judging by namespaces only."""
     if changed is None or changed.metadata.namespace == waiting.metadata.namespace or _keeps_away(changed):
         return True
     affinity = waiting.spec.affinity
@@ -94,13 +94,13 @@ def _repelling(pod: Pod, cluster: Cluster) -> list[AffinityTerm]:
 
 
 def _starts_to_match(pod: Pod, old: Pod | None, new: Pod | None, cluster: Cluster) -> bool:
-    """Return whether a changed pod now matches the waiting pod's affinity, but did not before."""
+    """Return whether a changed pod matches the waiting pod's affinity now but did not match before."""
     terms = pod_terms(pod).affinity
     return new is not None and _all_match(terms, new, cluster) and not (old and _all_match(terms, old, cluster))
 
 
 def _stops_rejecting(pod: Pod, old: Pod, new: Pod | None, cluster: Cluster, row: int) -> bool:
-    """Return whether a changed or deleted pod no longer rejects the waiting pod.
+    """Return whether anti-affinity between a changed or deleted pod and the waiting pod no longer rejects a row.
 
     Args:
         pod: The waiting pod.
@@ -123,7 +123,7 @@ def _stops_rejecting(pod: Pod, old: Pod, new: Pod | None, cluster: Cluster, row:
 
 
 def _others_keep_out(terms: Iterable[AffinityTerm], ended: Iterable[AffinityTerm], cluster: Cluster, row: int) -> bool:
-    """Return whether other pods on the row still violate the anti-affinity that a changed pod no longer violates.
+    """Return whether other pods on the row violate the same anti-affinity as the changed pod did before.
 
     This is known only if the row is alone in the domains of the ended terms.
     """
@@ -134,7 +134,7 @@ def _others_keep_out(terms: Iterable[AffinityTerm], ended: Iterable[AffinityTerm
 
 
 def _is_alone(cluster: Cluster, key: str, row: int) -> bool:
-    """Return whether no other row has the same value of a label as a row."""
+    """Return whether no other row has the same value of a label as the given row."""
     nodes = cluster.nodes
     codes = nodes.labels(key)[: nodes.size]
     return bool(codes[row] >= 0 and np.count_nonzero(codes == codes[row]) == 1)
@@ -146,27 +146,27 @@ def _all_match(terms: Iterable[AffinityTerm], pod: Pod, cluster: Cluster) -> boo
 
 
 def _matches_loosely(term: AffinityTerm, pod: Pod, cluster: Cluster) -> bool:
-    """Return whether a term matches a pod, with the labels of the pod's namespace or with no namespace labels."""
+    """Return whether a term matches a pod if its namespace has its current labels or no labels."""
     return term.peers.matches(pod) or _matches(term.peers, pod, cluster)
 
 
 def _matches(peers: PeerSelector, pod: Pod, cluster: Cluster) -> bool:
-    """Return whether a term matches a pod, by the same rules as the filter."""
+    """Return whether a term matches a pod, by the rules of the filter."""
     return peers.matches(pod, cluster.namespaces.get(pod.metadata.namespace, {}))
 
 
 def _enters(key: str, before: Mapping[str, str] | None, labels: Mapping[str, str]) -> bool:
-    """Return whether a changed node entered a domain of a topology key."""
+    """Return whether a changed node entered a topology domain of a key."""
     return key in labels and (before is None or before.get(key) != labels[key])
 
 
 def _leaves(key: str, before: Mapping[str, str] | None, labels: Mapping[str, str]) -> bool:
-    """Return whether a changed node is new or left a domain of a topology key."""
+    """Return whether a changed node left a topology domain of a key, or is new."""
     return before is None or (key in before and labels.get(key) != before[key])
 
 
 def _filed_under(pod: Pod) -> Iterator[Hashable]:
-    """Yield index keys of a waiting pod: for pods that its terms match, and for terms of other pods that match it."""
+    """Yield a waiting pod's index keys: for the pods that its terms match, and for other pods' terms that match it."""
     terms, metadata = pod_terms(pod), pod.metadata
     yield _ItsNamespace(metadata.namespace)
     yield from map(_ItsLabel._make, metadata.labels.items())
@@ -177,7 +177,7 @@ def _filed_under(pod: Pod) -> Iterator[Hashable]:
 
 
 def _leads_to(change: Change, filed: Collection[Hashable]) -> Collection[Hashable] | None:
-    """Return the index keys of waiting pods that a changed pod may help by starting to match or ceasing to reject."""
+    """Return the index keys of waiting pods for which a changed pod may newly match or no longer reject."""
     old, new = pods_of(change)
     keys = index_keys_of_change(change, filed)
     if old is None or new is not None:
@@ -196,4 +196,4 @@ def _leads_to(change: Change, filed: Collection[Hashable]) -> Collection[Hashabl
 
 
 INDEX: Final = HintIndex(_filed_under, _leads_to)
-"""The index with which the hint for placed pods finds waiting pods."""
+"""Index of waiting pods by the terms and labels that decide whether the hint for placed pods accepts."""

@@ -1,4 +1,4 @@
-"""The affinity terms of placed and nominated pods that match the pods of one class.
+"""`MatchingExistingTerms`: the affinity terms of placed and nominated pods that match the pods of one class.
 
 Source: plugins/interpodaffinity/filtering.go (getExistingAntiAffinityCounts) and scoring.go, v1.36.
 """
@@ -21,26 +21,26 @@ from policysched.state.placed.pods import PlacedPod
 from policysched.state.tables.interner import MISSING
 
 BYTES_PER_EXISTING_TERM: Final = 512
-"""The memory per matching existing term. Units: bytes."""
+"""Memory for each existing term that matches a class. Units: bytes."""
 TERMS_PER_BLOCK: Final = 512
-"""Number of consecutive existing terms with a common pod counter, which a new term recomputes."""
+"""Number of consecutive existing terms that share a pod counter; a new term recomputes the counter."""
 MOST_GONE: Final = 256
-"""Number of obsolete terms (of no placed pod) that a class may store beyond twice the number of existing terms."""
+"""Number of terms without a placed pod that a class may store beyond twice the number of existing terms."""
 
 
 class _Block(NamedTuple):
-    """The properties that the existing terms of one pod counter have in common."""
+    """What the existing terms that share a pod counter have in common."""
 
     key: str
     """The topology key."""
     sign: int
-    """1 if the terms raise a score or reject, −1 if they lower a score, 0 if they have no weight."""
+    """1 if the terms raise a score or reject a pod; −1 if they lower a score; 0 if they have weight 0."""
     number: int
-    """The numbers of the terms divided by `TERMS_PER_BLOCK`."""
+    """The numbers of the terms, divided by `TERMS_PER_BLOCK` without remainder."""
 
 
 class MatchingExistingTerms:
-    """The existing terms of some kinds (such as required anti-affinity) that match one pod class.
+    """The existing terms of given kinds, such as required anti-affinity, that match one pod class.
 
     Args:
         pod: A pod of the class. Only its namespace and labels are kept.
@@ -58,24 +58,24 @@ class MatchingExistingTerms:
         self._cluster = cluster
         self._weights = weights
         self._labels = cluster.namespaces.get(pod.metadata.namespace, {})
-        """The labels of the class's namespace."""
+        """The labels of the namespace of the pod class."""
         self._labels_position = cluster.namespaces_stamp
         self._seen = 0
-        """The number of the first term that was not evaluated."""
+        """The number of the first existing term that was not evaluated yet."""
         self._blocks: dict[_Block, dict[int, int]] = {}
-        """The terms by number, each with its weight's absolute value."""
+        """The matching terms by block: the number of each term, with the absolute value of its weight."""
         self._counters: dict[_Block, PodCounter] = {}
         self._known = 0
-        """How many terms the blocks have."""
+        """The number of terms in all blocks."""
         self._nominated = RepelledClass(self._pod)
 
     @property
     def nbytes(self) -> int:
-        """The memory of the terms, and of the evaluated terms of nominated pods. Units: bytes."""
+        """The memory of the matching terms, and of the evaluated terms of nominated pods. Units: bytes."""
         return BYTES_PER_EXISTING_TERM * self._known + self._nominated.nbytes
 
     def are_current(self) -> bool:
-        """Return whether the same terms match the class after changes of the labels of the class's namespace."""
+        """Return False if a change of the labels of the class's namespace may change which terms match."""
         cluster = self._cluster
         if self._labels_position == cluster.namespaces_stamp:
             return True
@@ -86,7 +86,7 @@ class MatchingExistingTerms:
         return True
 
     def refresh(self) -> bool:
-        """Evaluate new existing terms; return whether the set of terms that match the class changed.
+        """Evaluate existing terms that are new; return whether other terms match the class now.
 
         Cost: O(new existing terms).
         """
@@ -107,7 +107,7 @@ class MatchingExistingTerms:
         return bool(added) or are_many_gone
 
     def parts(self) -> list[KeyedCounter]:
-        """Return the weighted counters of the terms, each with the topology key, for keys that nodes have."""
+        """Return the topology keys and weighted counters of the matching terms, for keys that nodes have as labels."""
         parts: list[KeyedCounter] = []
         for block, sizes in self._blocks.items():
             if not self._cluster.nodes.has_label(block.key):
@@ -120,11 +120,11 @@ class MatchingExistingTerms:
         return parts
 
     def repels_on(self, changed: ChangedRow) -> bool:
-        """Return whether anti-affinity of pods added to a simulated row rejects the class."""
+        """Return whether required anti-affinity of pods added to a simulated row rejects the class."""
         return any(map(self._is_repelled_by, changed.new_pods()))
 
     def repels_on_rows(self, changed: ChangedRows) -> Mask:
-        """Return for each simulated row whether anti-affinity of pods added to it rejects the class.
+        """Return for each simulated row whether required anti-affinity of pods added to the row rejects the class.
 
         Shapes: (R,).
         """
@@ -167,7 +167,7 @@ class MatchingExistingTerms:
 
 
 def _count_statements(cluster: Cluster, sizes: Mapping[int, int]) -> PodCounter:
-    """Return a counter of how often placed pods have some existing terms, multiplied by each term's weight."""
+    """Return a counter of the weights of given existing terms: each placed pod adds the weights of its terms."""
     existing_terms = cluster.existing_terms
     sizes = dict(sizes)
 

@@ -1,4 +1,4 @@
-"""The InterPodAffinity plugin: PreFilter, Filter, PreScore, Score, NormalizeScore and queueing hints.
+"""The InterPodAffinity plugin at PreFilter, Filter, PreScore, Score and NormalizeScore, with its queueing hints.
 
 A pod class is matched with each distinct existing term once. A placement then changes the sums of one domain, and only
 the rows whose answer that changes are evaluated again.
@@ -57,7 +57,7 @@ STATUSES = {
 READS = Aspect.PODS | Aspect.LABELS
 DEFAULT_HARD_WEIGHT = 1
 REPELLING = {TermKind.REPELS: 1}
-"""The kinds of existing terms that reject a pod, each with its weight."""
+"""The kinds of existing terms that reject a pod, each with weight 1."""
 
 
 class InterPodAffinity(
@@ -66,7 +66,7 @@ class InterPodAffinity(
     ScorePlugin[PreferredState],
     Incremental[RequiredState | PreferredState],
 ):
-    """The InterPodAffinity plugin.
+    """The InterPodAffinity plugin: filters and scores nodes by affinity and anti-affinity between pods.
 
     Args:
         hard_weight: What the required affinity of a placed pod adds to the score of nodes near it.
@@ -87,7 +87,7 @@ class InterPodAffinity(
         self._weights = {TermKind.PREFERRED: 0} | ({TermKind.REQUIRED: hard_weight} if hard_weight > 0 else {})
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> PreparedFilter[RequiredState]:
-        """Prepare the pod's required affinity and anti-affinity, and the anti-affinity of placed pods."""
+        """Return the filter's state: required affinity and anti-affinity of the pod, anti-affinity of placed pods."""
         terms = pod_terms(pod)
         if terms.faults:
             return unresolvable(f"parsing pod: {terms.fault}")
@@ -103,17 +103,17 @@ class InterPodAffinity(
         )
 
     def filter(self, state: RequiredState, rows: Rows) -> Codes:
-        """Reject rows in whose topology domains pods violate affinity or anti-affinity."""
+        """Return reason codes that reject the rows in whose topology domains pods violate affinity or anti-affinity."""
         if isinstance(rows, slice):
             state.refresh(NO_ROWS)
         return state.codes(rows)
 
     def reads_other_rows(self, state: RequiredState) -> bool:
-        """Return whether terms of the pod or of placed pods apply."""
+        """Return whether the filter reads the pods of other rows, because terms of the pod or of placed pods apply."""
         return state.has_sums
 
     def filter_changed(self, state: RequiredState, changed: ChangedRow) -> Status | None:
-        """Evaluate a row after adding and removing pods, by the pods that its topology domains would have.
+        """Return the status of a simulated row, from the pods in its topology domains; None if it passes.
 
         As in kube-scheduler, added pods do not reject a pod for which PreFilter skips.
         """
@@ -121,7 +121,7 @@ class InterPodAffinity(
         return STATUSES[code] if code else None
 
     def filter_changed_rows(self, state: RequiredState, changed: ChangedRows) -> Codes | None:
-        """Evaluate many rows after adding and removing pods; None if only single rows can be evaluated."""
+        """Return the reason codes of many simulated rows; None if rows can only be evaluated one by one."""
         return state.on_rows(changed)
 
     def reason(self, state: RequiredState, code: int) -> Status:  # noqa: ARG002 - the code says it all
@@ -129,7 +129,7 @@ class InterPodAffinity(
         return STATUSES[code]
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> PreparedScore[PreferredState]:
-        """Prepare the pod's preferred affinity and anti-affinity, and the preferences of placed pods."""
+        """Return the score's state: preferred affinity and anti-affinity of the pod, preferences of placed pods."""
         terms = pod_terms(pod)
         prefers = _states_preferences(pod)
         if not prefers and self._ignore_preferred:
@@ -143,7 +143,7 @@ class InterPodAffinity(
         return PreferredState(preferences, MatchingExistingTerms(pod, cluster, self._weights), cluster)
 
     def score(self, state: PreferredState, rows: Rows) -> Scores:
-        """Add up for each row the weights of the pods in its topology domains."""
+        """Return for each row the sum of the weights of matching pods in its topology domains."""
         if isinstance(rows, slice):
             state.refresh(NO_ROWS)
         return state.score(rows)
@@ -152,7 +152,7 @@ class InterPodAffinity(
         return ResolvedTerms(stated, cluster, merges=self._merges_namespaces)
 
     def normalize(self, state: PreferredState, scores: Scores, feasible: Mask) -> Scores | None:  # noqa: ARG002
-        """Scale the sums, which may be negative, to 0..100."""
+        """Scale the scores, which may be negative, to 0 to 100."""
         chosen = scores if feasible.all() else levelled(scores, feasible)
         if not chosen.size:
             return None
@@ -166,23 +166,23 @@ class InterPodAffinity(
         return final
 
     def leaves_out(self, state: PreferredState) -> bool:
-        """Return whether no placed pod affects the scores of the class."""
+        """Return whether the scores of the class are left out of records, because no placed pod affects them."""
         return state.idle
 
     def stamp(self, cluster: Cluster) -> Hashable:
-        """Return whether any placed pod ever had an affinity term; until then, pods without terms are skipped."""
+        """Return whether any placed pod ever had an affinity term; before that, pods without terms are skipped."""
         return cluster.existing_terms.ever
 
     def affected_rows(self, state: RequiredState | PreferredState, rows: RowNumbers) -> Rows:
-        """Return the rows whose results may change."""
+        """Return the rows whose results may change because the given rows changed."""
         return state.refresh(rows)
 
     def is_current(self, state: RequiredState | PreferredState) -> bool:
-        """Return whether the state matches the same pods and terms after changes of namespace labels."""
+        """Return whether the state's terms match the same pods after changes of namespace labels."""
         return state.is_current()
 
     def events(self) -> Sequence[Hint]:
-        """Return the hints: placed pods, nodes, and labels of namespaces can make a rejected pod schedulable."""
+        """Return the hints: changes of placed pods, of nodes and of namespace labels."""
         pods = Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE
         return (
             Hint(Resource.ASSIGNED_POD, pods, pod_helps, INDEX),

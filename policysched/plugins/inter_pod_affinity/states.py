@@ -1,4 +1,4 @@
-"""The state of InterPodAffinity for a pod class: one from PreFilter, one from PreScore.
+"""The states of InterPodAffinity for a pod class: `RequiredState` of the filter, `PreferredState` of the score.
 
 The own terms of a class are resolved when its state is prepared. Existing terms and sums are refreshed before each
 evaluation.
@@ -23,11 +23,11 @@ from policysched.plugins.inter_pod_affinity.sums import (
 from policysched.plugins.inter_pod_affinity.terms import ResolvedTerms
 
 NEAR, AWAY, REPELLED = 1, 2, 3
-"""Reason codes: affinity of the pod, anti-affinity of the pod, anti-affinity of placed pods."""
+"""Reason codes: the pod's affinity, the pod's anti-affinity, or anti-affinity of placed pods rejects the row."""
 
 
 class RequiredState(SizedState):
-    """The filter's state for a pod class: which rows required affinity and anti-affinity allow.
+    """The filter's state for a pod class, which decides which rows required affinity and anti-affinity allow.
 
     Args:
         affinity: Its required affinity: a pod has to match all of these terms.
@@ -57,18 +57,18 @@ class RequiredState(SizedState):
         self._away: list[WeightedSums] = []
         self._repelling: list[WeightedSums] = []
         self._nowhere = False
-        """Whether the affinity has a topology key that no node has."""
+        """Whether the pod's affinity has a topology key that no node has as label."""
         self._stamp = -1
-        """The stamp of the label keys of nodes at the last sums."""
+        """The stamp of the nodes' label keys for which the sums were set up."""
         self._may_be_first = may_be_first
         self._first = False
         self._evaluated = slice(0, 0)
         self._position = -1
         self._skips: bool | None = None
-        """Whether kube-scheduler's PreFilter skips; None where that is not computed yet."""
+        """Whether kube-scheduler's PreFilter returns Skip for the class; None if that is not computed yet."""
 
     def refresh(self, changed: RowNumbers) -> Rows:
-        """Update the sums of matching pods; return the rows whose results may have changed."""
+        """Update the sums of matching pods; return the rows whose reason codes may have changed."""
         cluster = self._cluster
         if self._position == cluster.journal.position:
             return NO_ROWS
@@ -88,11 +88,11 @@ class RequiredState(SizedState):
         return self._evaluated if other else reached
 
     def is_current(self) -> bool:
-        """Return whether the state matches the same pods and terms after changes of namespace labels."""
+        """Return whether the state's terms match the same pods after changes of namespace labels."""
         return all(one.are_current() for one in (self._existing, self._affinity, self._anti_affinity))
 
     def _sum_own(self) -> None:
-        """Sum up the placed pods that the pod's terms match, for topology keys that nodes have."""
+        """Set up sums of the placed pods that the pod's terms match, for topology keys that nodes have as labels."""
         cluster = self._cluster
         self._away = sums_by_key(self._anti_affinity.parts(), cluster)
         keys = sorted({one.key for one in self._affinity.terms})
@@ -105,7 +105,7 @@ class RequiredState(SizedState):
 
     @property
     def has_sums(self) -> bool:
-        """Whether terms of the pod or of placed pods apply."""
+        """Whether any term of the pod or of placed pods applies to the class."""
         return bool(self._near or self._away or self._repelling)
 
     @property
@@ -119,7 +119,7 @@ class RequiredState(SizedState):
         return self._existing.nbytes + sum(one.nbytes for one in (*self._near, *self._away, *self._repelling))
 
     def codes(self, rows: Rows) -> Codes:
-        """Return the reason codes of rows; if there are several reasons, the reason that kube-scheduler reports."""
+        """Return the reason codes of rows; of several reasons, the reason that kube-scheduler reports."""
         if self._nowhere:
             return np.full(row_count(self._cluster.nodes, rows), NEAR, np.int32)
         codes: Codes = np.zeros(row_count(self._cluster.nodes, rows), np.int32)
@@ -132,7 +132,7 @@ class RequiredState(SizedState):
         return codes
 
     def _is_skipped(self) -> bool:
-        """Return whether kube-scheduler's PreFilter skips: the pod has no terms, and no placed pod rejects it.
+        """Return whether kube-scheduler's PreFilter skips: the pod has no terms, and no placed pod's term rejects it.
 
         Nominated pods with anti-affinity do not reject it then either.
         """
@@ -142,7 +142,7 @@ class RequiredState(SizedState):
         return self._skips
 
     def on(self, changed: ChangedRow) -> int:
-        """Return the reason code of a row after adding and removing pods; 0 if the pod fits."""
+        """Return the reason code of a simulated row; 0 if the pod fits."""
         if self._nowhere:
             return NEAR
         if self._is_skipped():
@@ -158,7 +158,7 @@ class RequiredState(SizedState):
         return REPELLED if repelled or self._existing.repels_on(changed) else 0
 
     def on_rows(self, changed: ChangedRows) -> Codes | None:
-        """Return the reason codes of rows after adding and removing pods; None if only single rows can be evaluated.
+        """Return the reason codes of simulated rows; None if rows can only be evaluated one by one.
 
         Shapes: (R,).
         """
@@ -183,7 +183,7 @@ class RequiredState(SizedState):
 
 
 class PreferredState(SizedState):
-    """The score's state for a pod class: which rows the preferences of the pod and of placed pods favor.
+    """The score's state for a pod class, which computes how much preferences of the pod and of placed pods favor rows.
 
     Args:
         preferences: The preferences of the pod.
@@ -216,11 +216,11 @@ class PreferredState(SizedState):
         return slice(0, cluster.nodes.size) if other else reached
 
     def is_current(self) -> bool:
-        """Return whether the state matches the same pods and terms after changes of namespace labels."""
+        """Return whether the state's terms match the same pods after changes of namespace labels."""
         return self._existing.are_current() and self._preferences.are_current()
 
     def score(self, rows: Rows) -> Scores:
-        """Add up for each row the weights of the pods in its topology domains."""
+        """Return for each row the sum of the weights of matching pods in its topology domains."""
         if not self._sums:
             return np.zeros(row_count(self._cluster.nodes, rows), np.int64)
         scores: Scores = self._sums[0].of(rows)
@@ -240,5 +240,5 @@ class PreferredState(SizedState):
 
     @property
     def idle(self) -> bool:
-        """Whether no placed pod affects the scores of the class."""
+        """Whether no placed pod affects the scores of the pod class."""
         return not any(sums.counts_any() for sums in self._sums)

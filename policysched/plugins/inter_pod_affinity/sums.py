@@ -1,4 +1,4 @@
-"""Weighted sums of pod counts over topology domains (nodes with the same value of a label).
+"""Weighted sums of pod counts over topology domains; a domain has the nodes with the same value of a label.
 
 Where no two nodes share a value of the label, as for the host name, each node is a domain: its sums are read from the
 counters by row. Otherwise all classes that read a counter share its sums (`state.domain_sums`).
@@ -20,28 +20,28 @@ from policysched.state.tables.domains import NO_DOMAIN, Domains
 
 
 class WeightedCounter(NamedTuple):
-    """A pod counter, and the weight by which its counts are multiplied."""
+    """A pod counter and the weight that multiplies its counts."""
 
     counter: PodCounter
     weight: int
 
 
 KeyedCounter = tuple[str, WeightedCounter]
-"""A topology key, and a weighted pod counter that is summed over the key's domains."""
+"""A topology key and a weighted pod counter; the counts are summed over the topology domains of the key."""
 
 
 def sign_of(weight: int) -> int:
-    """Return the sign of a weight; terms share a pod counter only if their weights have the same sign."""
+    """Return the sign of a weight: only terms whose weights have the same sign share a pod counter."""
     return (weight > 0) - (weight < 0)
 
 
 def size_of(weight: int) -> int:
-    """Return the absolute value of a weight, or 1 for weight 0, so that every matching pod is counted."""
+    """Return the absolute value of a weight, but 1 for weight 0, so that the counter counts every matching pod."""
     return abs(weight) or 1
 
 
 class WeightedSums:
-    """Weighted pod counters of one topology key, summed over the key's domains.
+    """Weighted pod counters of one topology key, summed over the topology domains of the key.
 
     Args:
         domains: The domains of the label.
@@ -62,7 +62,7 @@ class WeightedSums:
         self._sum_up()
 
     def refresh(self, changed: RowNumbers, *, signs: bool) -> Rows:
-        """Update the sums; return the rows whose sums changed.
+        """Update the sums from changed rows; return the rows whose sums changed.
 
         Args:
             changed: The rows whose pods or labels changed.
@@ -91,7 +91,7 @@ class WeightedSums:
         return sum(part.counter.nbytes for part in self._parts)
 
     def of(self, rows: Rows) -> Sums:
-        """Return for each row the sum of its domain; 0 if the row does not have the topology label.
+        """Return the sum of each row's topology domain; 0 for rows without the topology label.
 
         Shapes: (R,), a new array.
         """
@@ -106,7 +106,7 @@ class WeightedSums:
         return total
 
     def on(self, changed: ChangedRow) -> int:
-        """Return the sum of a row's domain after adding pods to or removing pods from the row."""
+        """Return the sum of the topology domain of a simulated row."""
         row, domain = changed.row, int(self._domains.of_row[changed.row])
         if domain == NO_DOMAIN:
             return 0
@@ -121,11 +121,11 @@ class WeightedSums:
         return total
 
     def tells(self, changed: ChangedRows) -> bool:
-        """Return whether `on_rows` can compute the sums of the simulated rows."""
+        """Return whether `on_rows` can compute the sums of given simulated rows."""
         return all(changed.counts(part.counter) for part in self._parts)
 
     def on_rows(self, changed: ChangedRows) -> Sums:
-        """Return for each simulated row the sum of its domain after adding pods to or removing pods from the row.
+        """Return for each simulated row the sum of its topology domain.
 
         Shapes: (R,).
         """
@@ -143,14 +143,14 @@ class WeightedSums:
         return labelled
 
     def counts_any(self) -> bool:
-        """Return whether any pod is counted on a row with the topology label, even with weight 0."""
+        """Return whether any pod is counted on rows with the topology label, with any weight including 0."""
         if not self._domains.alone:
             return any(np.count_nonzero(summed.values[NO_DOMAIN + 1 :]) for summed in self._summed)
         labelled = self._domains.of_row != NO_DOMAIN
         return any(part.counter.counts.any(where=labelled) for part in self._parts)
 
     def counts_any_on(self, changed: ChangedRow) -> bool:
-        """Return whether any pod is counted after a simulated change of a row; no weight may be negative."""
+        """Return whether any pod is counted if a row is simulated; no weight may be negative."""
         total = self._all_counted()
         for placed, sign in changed.elsewhere:
             if self._domains.of_row[placed.row] != NO_DOMAIN:
@@ -160,7 +160,7 @@ class WeightedSums:
         return total > sum(int(part.counter.counts[changed.row] - changed.count(part.counter)) for part in self._parts)
 
     def count_any_on_rows(self, changed: ChangedRows) -> Mask:
-        """Return for each simulated row whether any pod is counted after the change of this row alone.
+        """Return for each simulated row whether any pod is counted if only this row is simulated.
 
         Shapes: (R,).
         """
@@ -172,7 +172,7 @@ class WeightedSums:
         return any_left
 
     def _all_counted(self) -> int:
-        """Return the number of counted pods on rows with the topology label."""
+        """Return the number of counted pods on all rows with the topology label."""
         if self._total is None:
             labelled = self._domains.of_row != NO_DOMAIN
             self._total = sum(int(part.counter.counts.sum(where=labelled)) for part in self._parts)
@@ -193,7 +193,7 @@ class WeightedSums:
 
 
 def sums_by_key(parts: Iterable[KeyedCounter], cluster: Cluster) -> list[WeightedSums]:
-    """Return sums of weighted pod counters over the domains of each topology key."""
+    """Return for each topology key the sums of weighted pod counters over the domains of the key."""
     by_key: dict[str, list[WeightedCounter]] = {}
     for key, part in parts:
         by_key.setdefault(key, []).append(part)
@@ -201,7 +201,7 @@ def sums_by_key(parts: Iterable[KeyedCounter], cluster: Cluster) -> list[Weighte
 
 
 def refresh_all(all_sums: Iterable[WeightedSums], changed: RowNumbers, *, signs: bool) -> Rows:
-    """Update several sums; return the rows for which any of the sums changed."""
+    """Update all given sums from changed rows; return the rows for which any sum changed."""
     whole: Rows | None = None
     found: list[RowNumbers] = []
     for sums in all_sums:

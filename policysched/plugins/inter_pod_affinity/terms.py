@@ -1,4 +1,4 @@
-"""The affinity terms of a pod to place: which placed pods each term matches, and counters of these pods.
+"""The affinity terms of a pod to schedule: the placed pods that each term matches, and counters of these pods.
 
 Terms of one topology key share a counter, which evaluates for a placed pod only terms that its labels may match.
 """
@@ -34,12 +34,12 @@ from policysched.state.tables.label_columns import Chosen
 
 NO_NAMES: Final[frozenset[str]] = frozenset()
 _Inside = tuple[NamespaceSet | None, frozenset[str]]
-"""The namespaces of matching pods: a shared set or None for all namespaces, and additional namespaces."""
+"""The namespaces of matching pods: a set shared by several terms (None for all namespaces), and further namespaces."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedPeers:
-    """The placed pods that an affinity term matches: label selector, and namespaces as names.
+    """An affinity term with its namespaces as names instead of selectors: it decides which placed pods match.
 
     Attributes:
         pods: The label selector.
@@ -52,7 +52,7 @@ class ResolvedPeers:
     also: frozenset[str] = NO_NAMES
 
     def is_in(self, namespace: str) -> bool:
-        """Return whether the term applies to a namespace."""
+        """Return whether pods of a namespace can match the term."""
         return self.namespaces is None or namespace in self.namespaces or namespace in self.also
 
     def matches(self, pod: Pod) -> bool:
@@ -60,7 +60,7 @@ class ResolvedPeers:
         return self.is_in(pod.metadata.namespace) and self.pods.matches(pod.metadata.labels)
 
     def restrict(self, chosen: Chosen, labels: SignatureLabels) -> None:
-        """Remove from a set of signatures the signatures that the term does not match.
+        """Remove from a set of signatures those that the term does not match.
 
         Shapes: chosen (S,).
         """
@@ -69,14 +69,14 @@ class ResolvedPeers:
 
     @property
     def index_keys(self) -> list[IndexKey]:
-        """The index keys of the term; every pod that the term matches has at least one of them."""
+        """The index keys of the term: every pod that the term matches has at least one of these keys."""
         if self.namespaces is None or len(self.namespaces) + len(self.also) > MOST:
             return index_keys_of_selector(self.pods, None)
         return index_keys_of_selector(self.pods, self.also.union(self.namespaces))
 
 
 class CountedTerm(NamedTuple):
-    """An affinity term, with the weight that each matching pod adds to a sum."""
+    """An affinity term with the weight that each matching pod adds to a sum."""
 
     key: str
     """The topology key."""
@@ -87,7 +87,7 @@ class CountedTerm(NamedTuple):
 def resolve_peers(
     peers: PeerSelector, selected: Mapping[LabelMatcher, NamespaceSet], *, merges: bool = False
 ) -> ResolvedPeers:
-    """Resolve the namespaces of an affinity term: its named namespaces and those its namespaceSelector matches.
+    """Return an affinity term with its namespaces: the named ones, and those that its namespaceSelector matches.
 
     Args:
         peers: The term's pods.
@@ -102,7 +102,7 @@ def resolve_peers(
 
 
 class ResolvedTerms:
-    """The affinity terms of a pod to place, with the namespaces that their namespaceSelectors match.
+    """The affinity terms of a pod to schedule, with the namespaces that their namespaceSelectors match.
 
     Args:
         stated: The terms, each with what a pod that it matches adds: 1 where it is required.
@@ -133,10 +133,10 @@ class ResolvedTerms:
             for peers, found in resolved.items()
             if peers.reads_namespaces and found.namespaces is not None
         }
-        """The selectors that read labels of namespaces, each with the namespaces that it selects."""
+        """The namespaceSelectors that read labels, each with the namespaces that it matches."""
 
     def are_current(self) -> bool:
-        """Return whether the namespaceSelectors match the same namespaces after changes of namespace labels."""
+        """Return whether the namespaceSelectors still match the same namespaces after changes of namespace labels."""
         cluster = self._cluster
         if self._position == cluster.namespaces_stamp:
             return True
@@ -148,16 +148,16 @@ class ResolvedTerms:
         return True
 
     def parts(self) -> list[KeyedCounter]:
-        """Return weighted counters of the pods that each term matches, with topology keys, for keys that nodes have."""
+        """Return topology key and weighted counter of the pods that each term matches, for keys that nodes have."""
         return count_terms(self.terms, self._cluster)
 
     def count_all(self) -> PodCounter:
-        """Return a counter of the placed pods that match all of the terms."""
+        """Return a counter of the placed pods that match every one of the terms."""
         return count_matching((one.peers for one in self.terms), self._cluster.counters)
 
 
 def count_terms(terms: Iterable[CountedTerm], cluster: Cluster) -> list[KeyedCounter]:
-    """Return weighted counters of the pods that each term matches, with topology keys, for keys that nodes have."""
+    """Return the topology key and a weighted counter of the matching pods of each term, for keys that nodes have."""
     alike: dict[tuple[str, int], dict[ResolvedPeers, int]] = {}
     for key, weight, peers in terms:
         if cluster.nodes.has_label(key):
@@ -167,7 +167,7 @@ def count_terms(terms: Iterable[CountedTerm], cluster: Cluster) -> list[KeyedCou
 
 
 def count_matching(peers: Iterable[ResolvedPeers], counters: PodCounters) -> PodCounter:
-    """Return a counter of the placed pods that match all of some terms."""
+    """Return a counter of the placed pods that match every one of some terms."""
     wanted = frozenset(peers)
 
     def matches(placed: PlacedPod) -> bool:
@@ -187,7 +187,7 @@ def count_matching(peers: Iterable[ResolvedPeers], counters: PodCounters) -> Pod
 
 
 def _count_each(sizes: Mapping[ResolvedPeers, int], counters: PodCounters) -> PodCounter:
-    """Return a counter of the placed pods that match any of some terms, multiplied by the terms' weights."""
+    """Return a counter of the placed pods that match any of some terms, multiplied by these terms' weights."""
     key = "affinity terms", frozenset(sizes.items())
     known = counters.get(key)
     if known is not None:
@@ -198,7 +198,7 @@ def _count_each(sizes: Mapping[ResolvedPeers, int], counters: PodCounters) -> Po
 
 
 class WeighedByTerms:
-    """Function that returns the weight of a placed pod: the sum of the weights of the terms that match it.
+    """A function that returns the weight of a placed pod: the sum of the weights of the terms that match the pod.
 
     Args:
         terms: The terms, each with what a pod that it matches adds.
@@ -219,10 +219,10 @@ class WeighedByTerms:
             for index_key in index_keys_of_selector(selector, None, MOST_PER_TERM):
                 self._by_index_key.setdefault(index_key, []).append((selector, weights))
         self.index_keys: Collection[IndexKey] = self._with_namespaces(peers for peers, _ in terms)
-        """The index keys of all terms. Where these are many, namespaces are left out."""
+        """The index keys of all terms; if the terms have many namespaces, keys without namespaces."""
 
     def _with_namespaces(self, terms: Iterable[ResolvedPeers]) -> Collection[IndexKey]:
-        """Return the index keys of terms; omit the namespaces if the terms have many."""
+        """Return the index keys of terms; if the terms have many namespaces, keys without namespaces."""
         index_keys: dict[IndexKey, None] = {}
         for peers in terms:
             index_keys |= dict.fromkeys(peers.index_keys)
@@ -231,7 +231,7 @@ class WeighedByTerms:
         return tuple(index_keys)
 
     def __call__(self, placed: PlacedPod) -> int:
-        """Return the weight of a placed pod: the sum of the weights of the terms that match it."""
+        """Return the weight of a placed pod: the sum of the weights of the terms that match the pod."""
         namespace, labels = placed.pod.metadata.namespace, placed.pod.metadata.labels
         total = 0
         for index_key in index_keys_met(namespace, labels, self._by_index_key):
@@ -246,7 +246,7 @@ class WeighedByTerms:
         return total
 
     def all(self, labels: SignatureLabels) -> NDArray[np.int64]:
-        """Return the weight of each signature of placed pods. Shapes: (S,)."""
+        """Return the weight of a pod of each signature. Shapes: (S,)."""
         labels.prepare(self._by_selector)
         present = labels.present()
         totals: NDArray[np.int64] = np.zeros(present.size, np.int64)

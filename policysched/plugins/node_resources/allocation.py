@@ -41,7 +41,7 @@ from policysched.state.tables.columns import quotients
 
 @dataclass(frozen=True, slots=True)
 class ResourceWeight:
-    """A scored resource with its weight."""
+    """A resource that a strategy scores, with its weight."""
 
     name: str
     weight: int = 1
@@ -53,7 +53,7 @@ NOTHING, HIGHEST = constant(0), constant(MAX_NODE_SCORE)
 
 @dataclass(frozen=True, eq=False)
 class ScoredAmounts:
-    """The amounts that a pod requests of the resources that a strategy scores.
+    """A pod's requested amounts of the resources that a strategy scores.
 
     Shapes: k resources; `amounts` are (k, 1), `weights` (k,) with their sum, at least 1; results for rows (k, R).
     """
@@ -65,7 +65,7 @@ class ScoredAmounts:
     weight: int
     nonzero: bool
     ordinary: bool
-    """Whether the pod's amounts are small enough for arithmetic without overflow."""
+    """Whether the pod's amounts are small enough for 64-bit arithmetic without overflow."""
 
     def capacity(self, rows: Rows) -> Amounts:
         """Return the allocatable amounts of rows; 0 for a resource that a row does not have."""
@@ -73,12 +73,12 @@ class ScoredAmounts:
         return at(self.tables.allocatable, places, rows)
 
     def taken(self, rows: Rows) -> Amounts:
-        """Return the amounts that pods on rows request, without the scored pod."""
+        """Return the amounts that the pods on rows request, without the pod that is scored."""
         places = self.tables.places(self.resources)
         return at(self.tables.counted if self.nonzero else self.tables.requested, places, rows)
 
     def are_ordinary(self, capacity: Amounts, taken: Amounts) -> bool:
-        """Return whether these amounts and the pod's amounts are small enough for arithmetic without overflow."""
+        """Return whether the amounts and the pod's amounts are small enough for 64 bits without overflow."""
         if self.ordinary and not self.tables.odd:
             return True
         return self.ordinary and not np.count_nonzero((capacity | taken).view(np.uint64) > WIDEST)
@@ -96,7 +96,7 @@ class ScoredAmounts:
         return weights
 
     def weight_of(self, counted: Amounts) -> Amounts | int:
-        """Return for each row the total weight of the resources with an amount other than 0; at least 1."""
+        """Return for each row the total weight of the resources whose amount is not 0; at least 1."""
         if np.count_nonzero(counted) == counted.size:
             return self.weight
         weights: Amounts = np.maximum(self.weights @ (counted != 0), 1)
@@ -104,14 +104,14 @@ class ScoredAmounts:
 
 
 Percentage = Callable[[Amounts, Amounts], Amounts]
-"""Function that returns the score of each resource from the amounts in use and the non-zero capacities.
+"""Function from the amounts in use and the capacities, which are not 0, to the score of each resource.
 
 Shapes: (k, R), (k, R) -> (k, R).
 """
 
 
 def weighted_mean(wanted: ScoredAmounts, capacity: Amounts, taken: Amounts, percentage: Percentage) -> Scores:
-    """Return the weighted mean of the scores of each row's resources, rounded like kube-scheduler.
+    """Return the weighted mean of the resources' scores on each row, rounded as in kube-scheduler.
 
     Shapes: (k, R) -> (R,).
     """
@@ -121,15 +121,15 @@ def weighted_mean(wanted: ScoredAmounts, capacity: Amounts, taken: Amounts, perc
 
 
 Strategy = Callable[[ScoredAmounts, Rows], Scores]
-"""Function that scores rows from 0 to 100 by a pod's amounts."""
+"""Function that returns the scores of rows, 0 to 100, for a pod's amounts."""
 OnRow = Callable[[ScoredAmounts, Sequence[int], Sequence[int]], int]
-"""Function that scores one row by a pod's amounts, the row's capacities and the amounts in use."""
+"""Function that returns the score of one row from a pod's amounts, the row's capacities and its amounts in use."""
 
 
 def prepare_allocation(
     pod: Pod, cluster: Cluster, resources: Sequence[ResourceWeight], *, nonzero: bool, pod_level: bool = True
 ) -> ScoredAmounts:
-    """Return the pod's amounts, without extended resources that it does not request.
+    """Return a pod's amounts of the scored resources, without extended resources that the pod does not request.
 
     Args:
         pod: The pod.
@@ -160,7 +160,7 @@ def prepare_allocation(
 
 
 class SharedScores:
-    """The cached scores of a strategy, shared by pod classes that request equal amounts.
+    """Cached scores of a strategy, which pod classes with equal amounts share.
 
     Args:
         of_rows: The strategy.
@@ -177,7 +177,7 @@ class SharedScores:
         return self._shared.of(cluster, key, lambda: self._make(wanted, cluster))
 
     def apart(self, wanted: ScoredAmounts, cluster: Cluster) -> CachedAnswers:
-        """Return a cache of scores for a pod's amounts that no other pod class shares."""
+        """Return cached scores for a pod's amounts that are not shared with other pod classes."""
         return CachedAnswers(cluster, partial(_score_rows, wanted, self._of_rows), None, np.int16)
 
     def _make(self, wanted: ScoredAmounts, cluster: Cluster) -> CachedAnswers:
@@ -186,7 +186,7 @@ class SharedScores:
 
 
 def _score_rows(wanted: ScoredAmounts, of_rows: Strategy, rows: Rows) -> NDArray[np.signedinteger]:
-    """Score rows; use 16-bit integers if all scores are certainly 0 to 100."""
+    """Return the scores of rows, as 16-bit integers if all are certainly 0 to 100."""
     scores = of_rows(wanted, rows)
     if wanted.ordinary and not wanted.tables.odd:
         return scores.astype(np.int16)
@@ -203,7 +203,7 @@ def _score_row(wanted: ScoredAmounts, of_row: OnRow, row: int) -> int | None:
 
 
 def least_allocated(wanted: ScoredAmounts, rows: Rows) -> Scores:
-    """Return the weighted mean of the resources' free percentages on rows after placing the pod.
+    """Return for each row the weighted mean of the free percentages of the resources after placing the pod.
 
     Shapes: R rows -> (R,).
     Missing: resources that a row does not have are ignored; a row without any scores 0.
@@ -222,12 +222,12 @@ def least_allocated(wanted: ScoredAmounts, rows: Rows) -> Scores:
 
 
 def _left(used: Amounts, capacity: Amounts) -> Amounts:
-    """Return the free percentage of a capacity; 0 if more than the capacity is in use."""
+    """Return the free percentage of each capacity; 0 if more than the capacity is in use."""
     return np.where(used > capacity, 0, quotients((capacity - used) * MAX_NODE_SCORE, capacity))
 
 
 def least_allocated_on_row(wanted: ScoredAmounts, have: Sequence[int], taken: Sequence[int]) -> int:
-    """Return the LeastAllocated score of one row with ordinary amounts, without arrays."""
+    """Return the LeastAllocated score of one row whose amounts cannot overflow, computed without arrays."""
     total = weight = 0
     for capacity, used, amount, factor in zip(have, taken, wanted.plain_amounts, wanted.plain_weights, strict=True):
         if capacity:
@@ -237,7 +237,7 @@ def least_allocated_on_row(wanted: ScoredAmounts, have: Sequence[int], taken: Se
 
 
 def most_allocated(wanted: ScoredAmounts, rows: Rows) -> Scores:
-    """Return the weighted mean of the resources' used percentages on rows after placing the pod.
+    """Return for each row the weighted mean of the used percentages of the resources after placing the pod.
 
     Shapes: R rows -> (R,).
     Missing: resources that a row does not have are ignored; a row without any scores 0.
@@ -260,7 +260,7 @@ def _in_use(used: Amounts, capacity: Amounts) -> Amounts:
 
 
 class RequestedToCapacityRatio:
-    """The strategy RequestedToCapacityRatio: scores the utilization of resources by a curve.
+    """The strategy RequestedToCapacityRatio, which scores the utilization of resources by a curve.
 
     Args:
         shape: The points of the curve: at least one, by rising utilization.
@@ -270,7 +270,7 @@ class RequestedToCapacityRatio:
         self._curve = curve_of(shape)
 
     def __call__(self, wanted: ScoredAmounts, rows: Rows) -> Scores:
-        """Return the weighted mean of the curve's scores for the resources; halves are rounded up.
+        """Return for each row the weighted mean of the curve's scores of the resources; halves are rounded up.
 
         Shapes: R rows -> (R,).
         Missing: resources that a row does not have, and resources that score 0, are ignored; a row without any
@@ -293,18 +293,18 @@ class RequestedToCapacityRatio:
 
 
 class ScoredResource(Given, frozen=True):
-    """A resource with its weight, as plugin arguments contain it; weight 0 is treated as 1."""
+    """A resource with its weight in plugin arguments; weight 0 is treated as 1."""
 
     name: str = ""
     weight: Int64 = 0
 
     def __post_init__(self) -> None:
-        """Set the default weight."""
+        """Set weight 0 to 1."""
         force_setattr(self, "weight", self.weight or 1)
 
 
 SCORED_BY_DEFAULT: Final = tuple(ScoredResource(name=one.name, weight=one.weight) for one in CPU_AND_MEMORY)
-"""The resources that are scored if arguments name none."""
+"""The resources that are scored if the plugin arguments list none."""
 
 
 def weighted(resources: Sequence[ScoredResource]) -> tuple[ResourceWeight, ...]:

@@ -1,4 +1,4 @@
-"""Cached results of the resource plugins by row, shared by pod classes with equal requests.
+"""`CachedAnswers`: results of the resource plugins by row, which pod classes with equal requests share.
 
 Pods of many workloads request the same few amounts, and the result for such amounts depends on the row only. So a
 placement is evaluated once for each combination of amounts, not for each class. A single row is computed without
@@ -19,10 +19,10 @@ from policysched.framework import Cluster, Rows
 from policysched.state.tables.columns import distinct
 
 MOST_ONE_BY_ONE = 2
-"""Maximum number of changed rows that are computed without arrays."""
+"""Maximum number of changed rows that are computed one by one instead of with arrays."""
 OfRows = Callable[[Rows], NDArray[Any]]
 OfRow = Callable[[int], int | None]
-"""Function that returns the result of one row; None if the result has to be computed with arrays."""
+"""Function that returns the result of one row; None if the row can only be computed with arrays."""
 
 
 class CachedAnswers:
@@ -46,7 +46,7 @@ class CachedAnswers:
 
     @property
     def narrow(self) -> bool:
-        """Whether all results fit into the initial integer type."""
+        """Whether all cached results fit into the integer type of the first results."""
         return self._answers.dtype == self._dtype
 
     def distinct(self) -> list[int]:
@@ -55,7 +55,7 @@ class CachedAnswers:
         return found
 
     def of(self, rows: Rows) -> NDArray[Any]:
-        """Return the results of rows; callers must not change the array.
+        """Return the cached results of rows; the caller must not change the array.
 
         Shapes: (R,).
         """

@@ -1,4 +1,4 @@
-"""NodeResourcesBalancedAllocation: prefers nodes whose resources are evenly used with the pod.
+"""NodeResourcesBalancedAllocation: prefers nodes whose resources would be evenly used.
 
 Scores are computed in float64 and in kube-scheduler's order of operations, because they are truncated: another order
 could differ by one.
@@ -33,15 +33,15 @@ from policysched.plugins.node_resources.answer_cache import CachedAnswers
 from policysched.state.tables.columns import from_floats, quotients
 
 PAIR = 2
-"""Number of scored resources for which a single row is scored without arrays."""
+"""Number of scored resources for which a single row can be scored without arrays."""
 HALF, WHOLE, HIGHEST = constant(0.5), constant(1.0), constant(float(MAX_NODE_SCORE))
 MIDDLE = constant(MAX_NODE_SCORE + MAX_NODE_SCORE // 2)
-"""Added to the change of balance before halving, so that a score of 75 means no change."""
+"""Added to the change of the balance before it is halved, so that no change scores 75."""
 Floats = NDArray[np.float64]
 
 
 class NodeResourcesBalancedAllocation(ScorePlugin[CachedAnswers]):
-    """The NodeResourcesBalancedAllocation plugin.
+    """The NodeResourcesBalancedAllocation plugin: scores nodes by how evenly their resources would be used.
 
     Args:
         resources: the resources to balance; their weights are ignored.
@@ -57,23 +57,23 @@ class NodeResourcesBalancedAllocation(ScorePlugin[CachedAnswers]):
         self._pairs = SharedScores(balanced, balanced_on_row)
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> CachedAnswers | Nothing:
-        """Compute the pod's amounts of the scored resources; skip pods that request none of them."""
+        """Return the pod's amounts of the scored resources; SKIP for pods that request none of them."""
         wanted = prepare_allocation(pod, cluster, self._resources, nonzero=False)
         if not wanted.amounts.any():
             return SKIP
         return (self._pairs if len(wanted.resources) == PAIR else self._kept).of(wanted, cluster)
 
     def stays_in_range(self, state: CachedAnswers) -> bool:
-        """Return whether all amounts so far were too small for an overflow, so that scores are 0 to 100."""
+        """Return whether scores are within 0 to 100, because no amount so far was large enough for an overflow."""
         return state.narrow
 
     def score(self, state: CachedAnswers, rows: Rows) -> Scores:
-        """Score rows by how much the pod improves their balance: 75 for no change."""
+        """Score rows by how much the pod improves the balance of their utilization; 75 for no change."""
         return state.of(rows).astype(np.int64)
 
 
 def balanced(wanted: ScoredAmounts, rows: Rows) -> Scores:
-    """Score rows by how much a pod improves the balance of their utilization.
+    """Return scores of rows by how much a pod improves the balance of their utilization.
 
     Shapes: R rows -> (R,).
     """
@@ -96,7 +96,7 @@ def balanced(wanted: ScoredAmounts, rows: Rows) -> Scores:
 
 
 def balanced_on_row(wanted: ScoredAmounts, have: Sequence[int], taken: Sequence[int]) -> int:
-    """Return the balance score of one row for two resources with ordinary amounts, without arrays."""
+    """Return the balance score of one row with two resources whose amounts cannot overflow, without arrays."""
     first, second = wanted.plain_amounts
     without_pod = _balance_of_two(have, taken[0], taken[1])
     with_pod = _balance_of_two(have, taken[0] + first, taken[1] + second)
@@ -111,7 +111,7 @@ def _balance_of_two(have: Sequence[int], first: int, second: int) -> int:
 
 
 def _balances(fractions: Floats, absent: NDArray[np.bool_] | None) -> Scores:
-    """Return the balance of utilizations without and with the pod: 100 minus their deviation.
+    """Return the balance of each row without and with the pod: 100 minus the deviation of utilizations.
 
     Shapes: (2, k, R), absent resources (k, R) -> (2, R).
     """
@@ -130,7 +130,7 @@ def _balances(fractions: Floats, absent: NDArray[np.bool_] | None) -> Scores:
 
 
 def _deviation(fractions: Floats, absent: NDArray[np.bool_]) -> Floats:
-    """Return for each row the deviation of utilization over the resources it has; 0 for fewer than two.
+    """Return for each row the deviation between the utilizations of its resources; 0 for fewer than two resources.
 
     Shapes: (k, R), (k, R) -> (R,).
     """

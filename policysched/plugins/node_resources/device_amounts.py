@@ -1,4 +1,4 @@
-"""Amounts of extended resources that devices provide, for scores: the devices of a class that a node can access.
+"""Scored amounts of extended resources that devices provide: the devices of a class that a node can access.
 
 If a scoring strategy names such a resource, the score of a node without a device plugin for it uses the devices of the
 resource's device class. Each published device that the class selects is counted, in any pool and generation; if a
@@ -29,12 +29,12 @@ from policysched.state.tables.amounts import Amounts
 
 FAILED: Final = None
 Selected = tuple[bool | None, ...]
-"""For each device of a slice, whether a device class selects it; None if a selector fails."""
+"""For each device of a slice, whether a device class selects the device; None if a selector fails."""
 
 
 @dataclass(frozen=True, eq=False)
 class DeviceAmounts(ScoredAmounts):
-    """The scored amounts of a pod, in which devices provide some of the resources.
+    """A pod's amounts of the scored resources, some of which devices provide.
 
     Shapes: total (k, N), allocated (k, N); 0 for resources without a device class.
     """
@@ -43,18 +43,18 @@ class DeviceAmounts(ScoredAmounts):
     allocated: Amounts
 
     def capacity(self, rows: Rows) -> Amounts:
-        """Return the allocatable amounts of rows; if the node does not list a resource, the number of devices."""
+        """Return the allocatable amounts of rows; the number of devices for a resource that the node does not list."""
         capacity = super().capacity(rows)
         return np.where(capacity == 0, self.total[:, rows], capacity)
 
     def taken(self, rows: Rows) -> Amounts:
-        """Return the requested amounts on rows; for resources that devices provide, the allocated devices."""
+        """Return the requested amounts of rows; for resources that devices provide, the number of allocated devices."""
         by_devices = (super().capacity(rows) == 0) & (self.total[:, rows] > 0)
         return np.where(by_devices, self.allocated[:, rows], super().taken(rows))
 
 
 def with_devices(wanted: ScoredAmounts, cluster: Cluster) -> DeviceAmounts:
-    """Return a pod's scored amounts, with devices for the resources that device classes provide."""
+    """Return a pod's scored amounts, in which devices provide the resources of device classes."""
     shape = (len(wanted.resources), cluster.nodes.size)
     total, allocated = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
     for place, resource in enumerate(wanted.resources):
@@ -66,7 +66,7 @@ def with_devices(wanted: ScoredAmounts, cluster: Cluster) -> DeviceAmounts:
 
 
 def _count(cluster: Cluster, device_class: DeviceClass, total: Amounts, allocated: Amounts) -> None:
-    """Count the devices of a class on each row into the given arrays. Shapes: (N,), (N,)."""
+    """Add, for each row, the total and the allocated devices of a class to given arrays. Shapes: (N,), (N,)."""
     failed = np.zeros(total.size, np.bool_)
     for one in cluster.objects.of(ResourceSlice).values():
         selected = _SELECTED.of(one, device_class, cel_0_29=cluster.release.selectors_follow_cel_0_29)
@@ -83,7 +83,7 @@ def _count(cluster: Cluster, device_class: DeviceClass, total: Amounts, allocate
 
 
 def _reached(of: ResourceSlice | SliceDevice, cluster: Cluster) -> slice | list[int] | Mask:
-    """Return the rows of the nodes that can access a slice or a device."""
+    """Return the rows of the nodes that can access a slice or device."""
     spec = of.spec if isinstance(of, ResourceSlice) else of
     everywhere = slice(0, cluster.nodes.size)
     if spec.all_nodes:
@@ -101,13 +101,13 @@ def _selected_rows(selector: NodeSelector, cluster: Cluster) -> Mask:
 
 
 class SelectedDevices:
-    """Cached results of which devices of a slice a device class selects, by the versions of both."""
+    """Cached results of which devices of a slice a device class selects, valid for one version of slice and class."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str, bool], tuple[ResourceSlice, DeviceClass, Selected]] = {}
 
     def of(self, one: ResourceSlice, device_class: DeviceClass, *, cel_0_29: bool) -> Selected:
-        """Return for each device of a slice whether a device class selects it; None if a selector fails.
+        """Return for each device of a slice whether a device class selects the device; None if a selector fails.
 
         Args:
             one: The slice.
@@ -127,7 +127,7 @@ class SelectedDevices:
 
 
 MOST_SLICES: Final = 100_000
-"""Maximum number of cached results, one for each pair of slice and device class."""
+"""Maximum number of cached results; each result is for one slice and one device class."""
 _SELECTED: Final = SelectedDevices()
 
 

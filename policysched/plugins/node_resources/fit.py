@@ -69,26 +69,26 @@ NATIVE: Final = ("cpu", "memory", "ephemeral-storage")
 """The resources that every node has, such as cpu and memory."""
 FREES: Final = Action.DELETE | Action.UPDATE_POD_SCALE_DOWN
 RESOURCES_PER_ARRAY: Final = 32
-"""Number of requested resources whose cached results use as much memory as one array over all rows."""
+"""Number of requested resources of which the cached results use as much memory as one array over all rows."""
 ON_ROW: Final[dict[Strategy, OnRow]] = {least_allocated: least_allocated_on_row}
-"""The scoring strategies with a function that scores one row without arrays."""
+"""For each scoring strategy that can score one row without arrays, the function that does so."""
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class FitState(SizedState):
-    """The filter state of NodeResourcesFit."""
+    """The filter's state of NodeResourcesFit."""
 
     requested: ShortageTest
     kept: CachedAnswers
 
     @property
     def arrays(self) -> int:
-        """Number of arrays over all rows: cached codes and scores, and one bit per requested resource."""
+        """Number of arrays over all rows: codes, scores, and one bit for each requested resource."""
         return 1 + len(self.requested.resources) // RESOURCES_PER_ARRAY
 
 
 def _pod_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
-    """Return whether the deletion or scale-down of a pod frees a resource that the waiting pod requests."""
+    """Return whether a deleted or scaled-down pod frees a resource that the waiting pod requests."""
     old, new = pods_of(change)
     if new is None:
         return old is not None and has_place(old)
@@ -101,7 +101,7 @@ def _pod_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
 
 
 def _node_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
-    """Return whether the pod fits on the empty node, and the node is new or a requested resource grew."""
+    """Return whether the waiting pod fits the empty node, and the node is new or has more of a requested resource."""
     old, new = nodes_of(change)
     if new is None or not _fits_empty(pod, new, cluster):
         return False
@@ -109,7 +109,7 @@ def _node_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
 
 
 def _node_helps_or_shrank(pod: Pod, change: Change, cluster: Cluster) -> bool:
-    """Return whether a node change helps the pod, also because its nominated node shrank and the pod can preempt again.
+    """Return whether a node change helps the waiting pod; a shrunk nominated node helps, as preemption can run again.
 
     Extended resources are left out, because a device plugin that restarts reports none for a moment.
     """
@@ -123,7 +123,7 @@ def _node_helps_or_shrank(pod: Pod, change: Change, cluster: Cluster) -> bool:
 
 
 def _device_class_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
-    """Return whether a requested resource has the changed device class."""
+    """Return whether the changed device class provides a resource that the waiting pod requests."""
     return any(name in cluster.mapped_resources for name in _requested(pod))
 
 
@@ -167,7 +167,7 @@ def by_name(amounts: Requests | Allocatable) -> dict[str, int]:
 class NodeResourcesFit(
     WhatIfFilter[FitState], ScorePlugin[CachedAnswers], Incremental[CachedAnswers], PlacementScorePlugin
 ):
-    """The NodeResourcesFit plugin.
+    """The NodeResourcesFit plugin: rejects nodes without room for the pod's requests, and scores their allocation.
 
     Args:
         resources: the scored resources with their weights.
@@ -208,7 +208,7 @@ class NodeResourcesFit(
         self._ignored_groups = ignored_groups
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> FitState:
-        """Prepare the pod's requests; pod classes with equal requests share the state."""
+        """Return the filter's state for the pod's requests; pod classes with equal requests share the state."""
         requests = by_name(incoming_requests(pod))
         wanted = {name: amount for name, amount in requests.items() if amount > 0 and not self._ignores(name)}
         delegated = frozenset(cluster.mapped_resources.keys() & wanted.keys())
@@ -220,24 +220,24 @@ class NodeResourcesFit(
         return state.kept.of(rows)
 
     def reads_other_rows(self, state: FitState) -> bool:  # noqa: ARG002 - the same for all states
-        """Return False."""
+        """Return False, because the filter reads only the row itself."""
         return False
 
     def filter_changed(self, state: FitState, changed: ChangedRow) -> Status | None:
-        """Return the status with the resources that are insufficient after adding and removing pods, else None."""
+        """Return the status with the resources that are insufficient on a simulated row, else None."""
         short = state.requested.on_row(changed.row, changed.requested, changed.pods_count)
         return self._status(state, short) if short.pods or short.resources else None
 
     def filter_changed_rows(self, state: FitState, changed: ChangedRows) -> Codes | None:
-        """Return the reason codes of rows after adding and removing pods; None if only single rows can be evaluated."""
+        """Return the reason codes of simulated rows; None if rows can only be evaluated one by one."""
         return state.requested.codes_changed(changed)
 
     def most_pods(self, state: FitState, rows: RowNumbers) -> NDArray[np.int64]:
-        """Return for each row the maximum number of other pods: the node's allowed pods minus 1."""
+        """Return for each row how many other pods may be on it at most: the node's allowed pods minus 1."""
         return state.requested.nodes.pods_allowed.data[rows] - 1
 
     def reason(self, state: FitState, code: int) -> Status:
-        """Return the status with all insufficient resources for a reason code."""
+        """Return the status that a reason code stands for, with all insufficient resources."""
         return self._status(state, state.requested.shortage(code))
 
     @staticmethod
@@ -248,14 +248,14 @@ class NodeResourcesFit(
         return Status(kind, tuple(reasons))
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> CachedAnswers:
-        """Prepare the pod's amounts of the scored resources."""
+        """Return the pod's amounts of the scored resources."""
         wanted = prepare_allocation(pod, cluster, self._resources, nonzero=True, pod_level=self._scores_pod_level)
         if any(name in cluster.mapped_resources for name in wanted.resources):
             return self._scores.apart(with_devices(wanted, cluster), cluster)
         return self._scores.of(wanted, cluster)
 
     def stays_in_range(self, state: CachedAnswers) -> bool:
-        """Return whether all amounts so far were too small for an overflow, so that scores are 0 to 100."""
+        """Return whether scores are within 0 to 100, because no amount so far was large enough for an overflow."""
         return state.narrow
 
     def score(self, state: CachedAnswers, rows: Rows) -> Scores:
@@ -263,14 +263,14 @@ class NodeResourcesFit(
         return state.of(rows).astype(np.int64)
 
     def score_placements(self, context: PodGroupContext, feasible: Sequence[FeasiblePlacement]) -> Scores:
-        """Score placements of a pod group by their resource allocation after placing the members, the fullest highest.
+        """Return the scores of a pod group's placements: the more of their resources is allocated, the higher.
 
         The scoring strategy of nodes does not apply.
         """
         return placement_scores(feasible, context.cluster, self._resources, pod_level=self._scores_pod_level)
 
     def stamp(self, cluster: Cluster) -> Hashable:
-        """Return a value that changes if the device class of a resource, or a scored device, changes."""
+        """Return a stamp that changes with the device class of a resource or with a scored device."""
         mapped = cluster.mapped_resources
         if mapped:
             for one in self._resources:
@@ -290,7 +290,7 @@ SIMPLE: Final[dict[str, Strategy]] = {"LeastAllocated": least_allocated, "MostAl
 
 
 class RatioParameters(Given, frozen=True):
-    """The parameters of RequestedToCapacityRatio."""
+    """The parameters of the scoring strategy RequestedToCapacityRatio."""
 
     shape: tuple[ShapePoint, ...] = ()
 

@@ -1,4 +1,4 @@
-"""The score of NodeResourcesFit for placements of pod groups: the used percentage of all their nodes together.
+"""The score of NodeResourcesFit for a pod group's placements: the used percentage of each placement's nodes.
 
 Source: plugins/noderesources/resource_allocation.go (scorePlacement), most_allocated.go, v1.37 and v1.38.
 """
@@ -20,7 +20,7 @@ from policysched.plugins.node_resources.allocation import ResourceWeight
 def placement_scores(
     feasible: Sequence[FeasiblePlacement], cluster: Cluster, resources: Sequence[ResourceWeight], *, pod_level: bool
 ) -> Scores:
-    """Return for each placement the weighted mean of the resources' used percentages after placing the members.
+    """Return for each placement the weighted mean of the used percentages of the resources, with all members placed.
 
     Args:
         feasible: The placements.

@@ -1,4 +1,4 @@
-"""Which requested resources are insufficient on each row, as reason codes.
+"""Reason codes of NodeResourcesFit: they state which requested resources are insufficient on a row.
 
 For a pod with few resources, a code has one bit for each resource. For a pod with many, each combination of short
 resources has a number. A resource that no node has is short on all rows and needs no operation by row.
@@ -23,11 +23,11 @@ from policysched.state.tables.amounts import Amounts, are_ordinary, at
 from policysched.state.tables.nodes import NodeTable
 
 PODS, UNRESOLVABLE = 1, 1 << 30
-"""Bits of reason codes: too many pods on the node, and a resource that is insufficient even on the empty node."""
+"""Bits of reason codes: too many pods on the node; and a resource that is insufficient even on the empty node."""
 MOST_BITS: Final = 29
-"""Maximum number of requested resources with one bit each in reason codes; for more, combinations are numbered."""
+"""Maximum number of requested resources that have a bit each in reason codes; beyond it, combinations get numbers."""
 FEW_NUMBERS: Final = 256
-"""Number of numbered combinations above which numbers of unused combinations are reused."""
+"""Number of numbered combinations from which the numbers of unused combinations are used again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +36,12 @@ class Shortage:
 
     pods: bool
     resources: tuple[int, ...]
-    """The indices of the insufficient resources among the requested resources."""
+    """The indices, among the requested resources, of the insufficient resources."""
     unresolvable: bool
 
 
 class ShortageTest:
-    """Computes reason codes for a pod's requests of few resources, with one bit per resource.
+    """Computes reason codes for a pod's requests of few resources: one bit for each insufficient resource.
 
     Delegated resources have a device class: on a node without the resource, devices are evaluated instead.
     Shapes: k resources; amounts and delegated are (k, 1).
@@ -59,11 +59,11 @@ class ShortageTest:
 
     @property
     def key(self) -> Hashable:
-        """A key that is equal for equal requests."""
+        """A key that is equal for tests of equal requests."""
         return self.resources, self._plain_amounts, self._delegated
 
     def keep(self, cluster: Cluster) -> CachedAnswers:
-        """Return a cache of the reason codes of all rows."""
+        """Return a cache for the reason codes of all rows."""
         return CachedAnswers(cluster, self.codes, self.code, np.int32)
 
     def codes(self, rows: Rows) -> Codes:
@@ -88,7 +88,7 @@ class ShortageTest:
         return codes
 
     def codes_changed(self, changed: ChangedRows) -> Codes | None:
-        """Return the reason codes of rows after adding and removing pods; None if only single rows can be evaluated.
+        """Return the reason codes of simulated rows; None if rows can only be evaluated one by one.
 
         Shapes: (R,).
         """
@@ -120,12 +120,12 @@ class ShortageTest:
         return code
 
     def shortage(self, code: int) -> Shortage:
-        """Return the insufficient resources of a reason code."""
+        """Return the insufficient resources that a reason code stands for."""
         positions = (one for one in range(len(self.resources)) if code & PODS << (one + 1))
         return Shortage(bool(code & PODS), tuple(positions), bool(code & UNRESOLVABLE))
 
     def on_row(self, row: int, taken: Callable[[str], int], pods: int) -> Shortage:
-        """Return the insufficient resources of a row whose pods request the given amounts."""
+        """Return the insufficient resources of a row on which pods request given amounts."""
         tables = self.nodes.amounts
         short, unresolvable = [], False
         for position, (resource, amount) in enumerate(zip(self.resources, self._plain_amounts, strict=True)):
@@ -140,13 +140,13 @@ class ShortageTest:
         return self.on_row(row, taken, self.nodes.pods_count.data.item(row))
 
     def owing(self, rows: Rows) -> Iterator[tuple[int, int]]:
-        """Yield index and number of the rows whose pods request a negative amount of a resource that no node has."""
+        """Yield index and row number of rows whose pods request a negative amount of a resource that no node has."""
         owing = self.nodes.amounts.owing
         numbers = np.arange(self.nodes.columns.capacity)[rows].tolist() if owing else ()
         return ((index, row) for index, row in enumerate(numbers) if row in owing)
 
     def _delegates(self, position: int, capacity: int) -> bool:
-        """Return whether devices are evaluated instead of a resource, on a node with an allocatable amount of it."""
+        """Return whether devices instead of the node provide a resource, given the node's allocatable amount."""
         return bool(self._delegated) and capacity <= 0 and self.resources[position] in self._delegated
 
     @staticmethod
@@ -158,7 +158,7 @@ class ShortageTest:
 
 
 class ManyResourcesTest(ShortageTest):
-    """Computes reason codes for a pod's requests of many resources, with one number per combination.
+    """Computes reason codes for a pod's requests of many resources: one number for each combination of resources.
 
     The number of a combination that no row has can be reused. So cached codes must be refreshed before they are read.
     """
@@ -168,14 +168,14 @@ class ManyResourcesTest(ShortageTest):
         self._kept: Callable[[], CachedAnswers | None] = lambda: None
         self._numbers: dict[bytes, int] = {}
         self._answers: list[bytes] = [b""]
-        """The combination of each number: bits for too many pods, for unresolvable, and for each resource."""
+        """The combination of each number, as bits: too many pods, unresolvable, and each insufficient resource."""
         self._free: list[int] = []
         self._stamp = -1
         self._offered: RowNumbers = NO_ROWS
         self._hidden: RowNumbers = NO_ROWS
 
     def keep(self, cluster: Cluster) -> CachedAnswers:
-        """Return a cache of the reason codes of all rows, which shows which numbers are in use."""
+        """Return a cache for the reason codes of all rows; the cache shows which numbers are in use."""
         kept = CachedAnswers(cluster, self.codes, None, np.int32)
         self._kept = weakref.ref(kept)
         return kept
@@ -213,16 +213,16 @@ class ManyResourcesTest(ShortageTest):
         return self._number(bits)
 
     def codes_changed(self, changed: ChangedRows) -> Codes | None:  # noqa: ARG002 - no number belongs to such a row
-        """Return None, because only combinations on existing rows have numbers."""
+        """Return None, because combinations on simulated rows have no numbers."""
         return None
 
     def shortage(self, code: int) -> Shortage:
-        """Return the insufficient resources of a reason code."""
+        """Return the insufficient resources that a reason code stands for."""
         bits = np.unpackbits(np.frombuffer(self._answers[code], np.uint8), count=2 + len(self.resources))
         return Shortage(bool(bits[0]), tuple(bits[2:].nonzero()[0].tolist()), bool(bits[1]))
 
     def _split(self) -> None:
-        """Find the requested resources that some node has, and the resources that are insufficient on all rows."""
+        """Divide the requested resources into those that some node has, and those that are insufficient on all rows."""
         tables = self.nodes.amounts
         if self._stamp == tables.stamp:
             return
@@ -232,7 +232,7 @@ class ManyResourcesTest(ShortageTest):
         self._offered, self._hidden = placed.nonzero()[0], (~placed & ~left).nonzero()[0]
 
     def _widened(self, bits: Mask) -> Mask:
-        """Extend a combination of resources that some node has by the resources that are insufficient on all rows.
+        """Add to a combination of insufficient resources those that are insufficient on all rows.
 
         Shapes: (2 + offered,) -> (2 + k,).
         """
@@ -271,5 +271,5 @@ class ManyResourcesTest(ShortageTest):
 
 
 def shortage_test(nodes: NodeTable, wanted: Mapping[str, int], delegated: frozenset[str]) -> ShortageTest:
-    """Return the object that computes reason codes for the number of requested resources."""
+    """Return the object that computes reason codes: one for few or one for many requested resources."""
     return (ShortageTest if len(wanted) <= MOST_BITS else ManyResourcesTest)(nodes, wanted, delegated)

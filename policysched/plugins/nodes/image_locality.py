@@ -1,4 +1,4 @@
-"""ImageLocality: prefer nodes that already have the pod's images, weighted by size and spread.
+"""ImageLocality: prefers nodes that already have the pod's images, weighted by size and spread.
 
 The plugin uses image sizes by row. The spread of an image depends on all nodes, so the plugin's `stamp` is that of
 the images, and all rows are scored once when a class is prepared.
@@ -29,7 +29,7 @@ MOST_PER_IMAGE = 1000 * MEBIBYTE
 
 @dataclass(frozen=True, slots=True)
 class ImageScores(SizedState):
-    """The scores of rows for the pod's images; None if no node has any of the images."""
+    """The scores of rows by the pod's images; None if no node has any of these images."""
 
     nodes: NodeTable
     scores: Scores | None
@@ -55,7 +55,7 @@ class ImageLocality(ScoresInRange, ScorePlugin[ImageScores], Incremental[ImageSc
         self._volumes_count = volumes_count
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> ImageScores:
-        """Compute the scores of all rows from the sizes of their images; an image used twice is counted twice."""
+        """Return the scores of all rows from the sizes of their images; an image in two containers counts twice."""
         nodes, images, there = cluster.nodes, pod_images(pod), False
         present = np.zeros(nodes.columns.capacity, np.int64)
         for name, times in Counter(images).items():
@@ -75,5 +75,5 @@ class ImageLocality(ScoresInRange, ScorePlugin[ImageScores], Incremental[ImageSc
         return np.zeros(row_count(state.nodes, rows), np.int64) if state.scores is None else state.scores[rows]
 
     def stamp(self, cluster: Cluster) -> Hashable:
-        """Return a value that changes when an image appears or disappears, or the number of nodes changes."""
+        """Return a stamp that changes when a node gets or loses an image, or the number of nodes changes."""
         return cluster.images.stamp

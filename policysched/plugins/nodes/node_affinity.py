@@ -1,4 +1,4 @@
-"""NodeAffinity: nodeSelector, required and preferred node affinity, and the configuration's addedAffinity.
+"""NodeAffinity: filters and scores nodes by nodeSelector, node affinity and the configuration's addedAffinity.
 
 The plugin uses labels and names of nodes. If all required terms name nodes, only these nodes are evaluated by any
 filter, even if such a term is otherwise invalid; the filter checks that.
@@ -64,7 +64,7 @@ REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class RequiredNodes:
-    """The filter's state: required node selectors of the configuration and of the pod."""
+    """The filter's state of NodeAffinity: the required node selectors of the configuration and of the pod."""
 
     enforced: SelectorTest | None
     own: SelectorTest
@@ -72,14 +72,14 @@ class RequiredNodes:
 
 @dataclass(frozen=True, slots=True)
 class PreferredNodes:
-    """The score's state: preferred node selector terms with their weights."""
+    """The score's state of NodeAffinity: preferred node selector terms with their weights."""
 
     nodes: NodeTable
     weighted: tuple[WeightedTerm, ...]
 
 
 class NodeAffinity(FilterPlugin[RequiredNodes], ScorePlugin[PreferredNodes]):
-    """The NodeAffinity plugin: required and preferred node selectors.
+    """The NodeAffinity plugin: filters nodes by required, and scores them by preferred node selector terms.
 
     Args:
         added_affinity: required and preferred terms for every pod of the profile.
@@ -101,7 +101,7 @@ class NodeAffinity(FilterPlugin[RequiredNodes], ScorePlugin[PreferredNodes]):
         self._preferred = preferred_terms(added.preferred)
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> PreparedFilter[RequiredNodes]:
-        """Compile the required node selectors; narrow the nodes if every term names nodes."""
+        """Return the compiled required node selectors; narrow the nodes if every term has node names."""
         required = _node_affinity(pod).required
         if self.pre_filters and required is None and self._enforced is None and not pod.spec.node_selector:
             return SKIP
@@ -124,7 +124,7 @@ class NodeAffinity(FilterPlugin[RequiredNodes], ScorePlugin[PreferredNodes]):
         return unresolvable(REASONS[code])
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> PreparedScore[PreferredNodes]:
-        """Compile the preferred terms; an invalid term, which API servers reject, gives an error status."""
+        """Return the compiled preferred terms; an error status for an invalid term, which API servers reject."""
         if not _node_affinity(pod).preferred and not self._has_preferred:
             return SKIP
         try:
@@ -134,7 +134,7 @@ class NodeAffinity(FilterPlugin[RequiredNodes], ScorePlugin[PreferredNodes]):
         return PreferredNodes(cluster.nodes, terms)
 
     def score(self, state: PreferredNodes, rows: Rows) -> Scores:
-        """Add the weights of the terms that each row matches."""
+        """Return for each row the sum of the weights of the preferred terms that the row matches."""
         scores = np.zeros(row_count(state.nodes, rows), np.int64)
         asked = AskedRows(state.nodes, rows)
         for one in state.weighted:
@@ -155,11 +155,11 @@ class NodeAffinity(FilterPlugin[RequiredNodes], ScorePlugin[PreferredNodes]):
         return all(one.weight >= 0 for one in state.weighted)
 
     def excludes_all(self, nodes: Iterable[Node]) -> bool:
-        """Return whether the required terms of the configuration match none of some nodes."""
+        """Return whether the configuration's required terms match none of the nodes."""
         return self._enforced is not None and not any(_matches(self._enforced, one) for one in nodes)
 
     def events(self) -> Sequence[Hint]:
-        """Return the hint that a node which starts to match can help."""
+        """Return the hint for nodes: a node that starts to match the pod can help."""
         return (Hint(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, self._node_helps),)
 
     def _node_helps(self, pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG002 - a hint's signature
@@ -184,7 +184,7 @@ def _node_affinity(pod: Pod) -> objects.NodeAffinitySpec:
 
 
 def _named_nodes(required: NodeSelector | None) -> frozenset[str] | None:
-    """Return the only nodes that the terms allow by name; None if some term does not restrict node names."""
+    """Return the only nodes that the terms allow by name; None if a term does not restrict node names."""
     if required is None or not required.node_selector_terms:
         return None
     names: set[str] = set()

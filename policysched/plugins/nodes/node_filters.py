@@ -56,7 +56,7 @@ class NodeName(OneReasonFilter[RowTest]):
     hints = (Hint(Resource.NODE, Action.ADD),)
 
     def __init__(self, *, narrows: bool = False) -> None:
-        """Create the plugin.
+        """Create the plugin; `narrows` states whether PreFilter narrows the nodes to the named node.
 
         Args:
             narrows: Whether PreFilter names the node, so that Filter is called for this node only.
@@ -64,7 +64,7 @@ class NodeName(OneReasonFilter[RowTest]):
         self._narrows = narrows
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> RowTest | Narrow[RowTest] | Nothing:
-        """Skip pods without a nodeName.
+        """Return the name of the pod's node; SKIP for pods without a nodeName.
 
         The name is looked up at each evaluation, so a node with this name can appear later.
         """
@@ -100,7 +100,7 @@ class NodeUnschedulable(OneReasonFilter[RowTest]):
     )
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> RowTest | Nothing:
-        """Skip pods that tolerate the taint of cordoned nodes."""
+        """Return the state that rejects cordoned nodes; SKIP for pods that tolerate their taint."""
         if TolerationMatcher(pod.spec.tolerations).covers(UNSCHEDULABLE_TAINT):
             return SKIP
         nodes = cluster.nodes
@@ -109,7 +109,7 @@ class NodeUnschedulable(OneReasonFilter[RowTest]):
 
 @dataclass(frozen=True, slots=True)
 class TaintAnswers:
-    """A function of sets of taints for one pod class, evaluated once per set."""
+    """Cached results, by set of taints, of a function that evaluates taints for one pod class."""
 
     cluster: Cluster
     answers: AnswersByCode[Any]
@@ -148,13 +148,13 @@ class TaintToleration(OneReasonFilter[TaintAnswers], ScoresInRange, ScorePlugin[
         return TaintAnswers(cluster, answers)
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> TaintAnswers:
-        """Return a state that counts the untolerated PreferNoSchedule taints once per set of taints."""
+        """Return a state that counts the untolerated PreferNoSchedule taints, once for each set of taints."""
         own = TolerationMatcher(pod.spec.tolerations)
         answers = AnswersByCode(cluster.nodes.taint_sets, own.count_intolerable)
         return TaintAnswers(cluster, answers)
 
     def score(self, state: TaintAnswers, rows: Rows) -> Scores:
-        """Count the untolerated PreferNoSchedule taints of rows."""
+        """Return for each row the number of untolerated PreferNoSchedule taints."""
         return state.answers.of(state.cluster.nodes.taints.data[rows]).astype(np.int64)
 
     def normalize(self, state: TaintAnswers, scores: Scores, feasible: Mask) -> Scores:  # noqa: ARG002 - not looked at
@@ -164,7 +164,7 @@ class TaintToleration(OneReasonFilter[TaintAnswers], ScoresInRange, ScorePlugin[
 
 @dataclass(frozen=True, slots=True)
 class RequiredPorts:
-    """The filter's state of NodePorts: the host ports that a pod needs."""
+    """The filter's state of NodePorts: the host ports that the pod needs."""
 
     cluster: Cluster
     wanted: WantedPorts
@@ -197,18 +197,18 @@ class NodePorts(OneReasonFilter[RequiredPorts], WhatIfFilter[RequiredPorts]):
         return RequiredPorts(cluster, WantedPorts(ports)) if ports else SKIP
 
     def reads_other_rows(self, state: RequiredPorts) -> bool:  # noqa: ARG002 - the same for all states
-        """Return False."""
+        """Return False, because the filter reads only the row itself."""
         return False
 
     def filter_changed(self, state: RequiredPorts, changed: ChangedRow) -> Status | None:
-        """Return the rejection if a needed port is in use after adding and removing pods, else None."""
+        """Return the rejection if a needed port is in use on a simulated row, else None."""
         wanted, row = state.wanted, changed.row
         taken = changed.now(wanted, lambda: changed.cluster.ports.uses(wanted, row))
         taken += changed.more(wanted, lambda placed: wanted.count(placed.pod_resources.ports))
         return self.rejection if taken > 0 else None
 
     def filter_changed_rows(self, state: RequiredPorts, changed: ChangedRows) -> Codes:
-        """Reject rows on which a needed port is in use after adding and removing pods."""
+        """Return the reason codes of simulated rows, which reject rows on which a needed port is in use."""
         wanted, ports = state.wanted, changed.cluster.ports
         rows = changed.rows.tolist()
         taken = changed.now(wanted, lambda: np.array([ports.uses(wanted, row) for row in rows], np.int64))
@@ -230,7 +230,7 @@ def _requires_others(pod: Pod, change: Change, cluster: Cluster) -> bool:
 
 
 class NodeDeclaredFeatures(OneReasonFilter[RowTest]):
-    """The NodeDeclaredFeatures plugin: a pod that needs kubelet features fits nodes that declare them."""
+    """The NodeDeclaredFeatures plugin: rejects nodes that do not declare the kubelet features that a pod needs."""
 
     name = "NodeDeclaredFeatures"
     filter_reads = Aspect.FEATURES

@@ -23,7 +23,7 @@ from policysched.state.tables.interner import MISSING
 from policysched.state.tables.nodes import NodeTable
 
 Held = bool | Mask
-"""The rows that match a requirement: a mask, or True for all rows, False for no row.
+"""The rows that match a requirement: a mask, True for all rows, or False for no row.
 
 Shapes: (R,).
 """
@@ -31,13 +31,13 @@ Numbers = tuple[NDArray[np.int64], Mask]
 
 
 FEW_ROWS: Final = 8
-"""Largest number of rows that are evaluated one by one instead of with arrays."""
+"""Maximum number of rows that are evaluated one by one instead of with arrays."""
 MOST_HELD: Final = 64
-"""Largest number of requirements whose results are cached during an evaluation; others are recomputed."""
+"""Maximum number of requirements whose results are cached during an evaluation; the others are recomputed."""
 
 
 class SelectorTest:
-    """Evaluates a node selector on rows: all its labels must match, and any of its terms, if it has terms."""
+    """A compiled node selector: a row matches if it has all labels and matches any of the terms, if there are terms."""
 
     __slots__ = ("_nodes", "_selector")
 
@@ -58,7 +58,7 @@ class SelectorTest:
 
 
 class AskedRows:
-    """Rows on which a selector is evaluated, with the values and results that several requirements share."""
+    """The rows on which a selector is evaluated, with label values and results that several requirements share."""
 
     __slots__ = ("_held", "_nodes", "_numbers", "_places", "_row_numbers", "_rows")
 
@@ -67,29 +67,29 @@ class AskedRows:
         self._rows = rows
         self._numbers: dict[str, Numbers] = {}
         self._held: dict[LabelRequirement, Held] = {}
-        """Results of requirements, which many terms can share."""
+        """The result of each requirement; many terms can share a requirement."""
         self._row_numbers: list[int] | None = None
         self._places: dict[str, dict[int, list[int]]] = {}
-        """Positions among the rows by label and value code."""
+        """The indices of the rows, by label key and value code."""
 
     def mask(self, held: Held) -> Mask:
-        """Convert a result to a mask; True and False become a new array."""
+        """Return the result of a requirement as a mask; for True and False, a new array."""
         return np.full(row_count(self._nodes, self._rows), held) if isinstance(held, bool) else held
 
     def labels(self, labels: Mapping[str, str]) -> Held:
-        """Return the rows on which all of the labels have the given values."""
+        """Return which rows have given values of given labels."""
         if not all(map(self._nodes.has_label, labels)):
             return False
         return _all(self._among(self._codes(key), [value]) for key, value in labels.items())
 
     def labelled(self, keys: Collection[str]) -> Held:
-        """Return the rows that have all of the label keys."""
+        """Return which rows have all of the label keys."""
         if not all(map(self._nodes.has_label, keys)):
             return False
         return _all(map(self._has_label, keys))
 
     def any_of(self, terms: Iterable[NodeTerm]) -> Held:
-        """Return the rows that match any of some node selector terms.
+        """Return which rows match any of some node selector terms.
 
         Terms that only require values of the same label, or node names, are evaluated together. Terms that require
         values which few rows have are evaluated row by row.
@@ -119,7 +119,7 @@ class AskedRows:
         return self._with(found, few)
 
     def _few(self, term: NodeTerm) -> list[int] | None:
-        """Return the indices of the few rows that match a term; None if the term may match more than `FEW_ROWS`."""
+        """Return the indices of the rows that match a term; None if more than `FEW_ROWS` rows may match."""
         if row_count(self._nodes, self._rows) <= FEW_ROWS:
             return None
         for one in term.labels:
@@ -131,7 +131,7 @@ class AskedRows:
         return None
 
     def _having(self, one: LabelRequirement) -> list[int]:
-        """Return the indices of rows on which a label has one of the values, up to a few more than `FEW_ROWS`."""
+        """Return the indices of rows on which a label has one of some values; the search ends beyond `FEW_ROWS`."""
         of = self._places.get(one.key)
         if of is None:
             of = self._places[one.key] = {}
@@ -151,7 +151,7 @@ class AskedRows:
         return node is not None and term.matches(node.metadata.name, node.metadata.labels)
 
     def _with(self, held: Held, places: list[int]) -> Held:
-        """Return a result to which rows are added, given by their indices."""
+        """Return a result with rows added at given indices."""
         if held is True or not places:
             return held
         found: Mask = np.zeros(row_count(self._nodes, self._rows), np.bool_) if held is False else held.copy()
@@ -159,12 +159,12 @@ class AskedRows:
         return found
 
     def term(self, term: NodeTerm) -> Held:
-        """Return the rows that match all requirements of a node selector term."""
+        """Return which rows match all requirements of a node selector term."""
         labels = _all(self.label(one) for one in term.labels)
         return labels if labels is False else _both(labels, _all(self._field(one) for one in term.fields))
 
     def label(self, one: LabelRequirement) -> Held:
-        """Return the rows that match a label requirement."""
+        """Return which rows match a requirement of matchExpressions."""
         if not self._nodes.has_label(one.key):
             return one.admits(None)
         held = self._held.get(one)
@@ -205,14 +205,14 @@ class AskedRows:
         return found
 
     def _field(self, one: FieldRequirement) -> Held:
-        """Return the rows that match a matchFields requirement; every field but the name is empty on every node."""
+        """Return which rows match a requirement of matchFields; a field other than the name is empty on every node."""
         if one.key != NAME_FIELD:
             return one.admits("")
         named = self._among(self._nodes.name.data[self._rows], (one.value,))
         return _not(named) if one.negated else named
 
     def _read(self, key: str) -> Numbers:
-        """Parse a label's values as 64-bit integers, with a mask that is False where a value is no integer."""
+        """Return a label's values parsed as 64-bit integers, with a mask of the rows that have an integer."""
         if key not in self._numbers:
             codes, inverse = np.unique(self._codes(key), return_inverse=True)
             texts = (None if code == MISSING else self._nodes.strings.text(code) for code in codes.tolist())
@@ -234,7 +234,7 @@ def labels_test(keys: Collection[str], nodes: NodeTable) -> Callable[[Rows], Mas
 
 
 def _all(answers: Iterator[Held]) -> Held:
-    """Combine results by `and`, and stop when no row remains."""
+    """Return the rows that all results contain; stop when no row remains."""
     found: Held = True
     for one in answers:
         found = _both(found, one)

@@ -35,7 +35,7 @@ SCHEDULE_ANYWAY: Final = "ScheduleAnyway"
 HOSTNAME: Final = "kubernetes.io/hostname"
 HONOR: Final = "Honor"
 ARRAYS_PER_CONSTRAINT: Final = 2
-"""Number of arrays with one element per row in the state of a constraint."""
+"""Number of arrays, with one element per row, in the state of one constraint."""
 _ADJECTIVES: Final = {DO_NOT_SCHEDULE: "hard", SCHEDULE_ANYWAY: "soft"}
 
 
@@ -51,7 +51,7 @@ class Constraint(NamedTuple):
     selector: LabelMatcher
     min_domains: int
     honors_affinity: bool
-    """Whether only nodes that match the pod's node affinity and node selector are included (nodeAffinityPolicy)."""
+    """Whether only nodes that match the pod's nodeSelector and node affinity are included (nodeAffinityPolicy)."""
     honors_taints: bool
     """Whether only nodes whose taints the pod tolerates are included (nodeTaintsPolicy)."""
 
@@ -62,7 +62,7 @@ class Constraint(NamedTuple):
     def counter(
         self, namespace: str, cluster: Cluster, beside: Iterable[Constraint] = (), *, empty_counts: bool = False
     ) -> PodCounter:
-        """Return a counter, by row, of the placed pods that the constraint counts.
+        """Return a counter of the placed pods that the constraint counts on each row.
 
         Args:
             namespace: The namespace of the counted pods.
@@ -91,7 +91,7 @@ class Constraint(NamedTuple):
         return cluster.counters.of(key, weigh, among=among, weigh_all=weigh_all)
 
     def more_on(self, changed: ChangedRow, namespace: str) -> int:
-        """Return by how much the number of counted pods on a simulated row changes.
+        """Return by how much the number of counted pods on a row changes in the simulation of the row.
 
         A what-if counts terminating pods, and in all releases pods of an empty selector: kube-scheduler subtracts pods
         that it did not count before.
@@ -101,13 +101,13 @@ class Constraint(NamedTuple):
         return changed.more(*self._what_if_weights(namespace))
 
     def more_elsewhere(self, changed: ChangedRow, namespace: str) -> Iterator[tuple[int, int]]:
-        """Yield other rows with changes of their counts if other pods were there."""
+        """Yield further rows whose number of counted pods changes in a simulation, each with the change."""
         _, weigh = self._what_if_weights(namespace)
         for placed, sign in changed.elsewhere:
             yield placed.row, sign * weigh(placed)
 
     def more_on_rows(self, changed: ChangedRows, namespace: str) -> NDArray[np.int64]:
-        """Return by how much the number of counted pods changes on each simulated row.
+        """Return for each simulated row by how much its number of counted pods changes.
 
         Shapes: (R,).
         """
@@ -123,14 +123,14 @@ class Constraint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """The default constraints, for pods without constraints."""
+    """The spread constraints for pods without spread constraints of their own."""
 
     constraints: tuple[TopologySpreadConstraint, ...]
     are_the_systems: bool = False
-    """Whether the constraints are kube-scheduler's system defaults."""
+    """Whether the constraints are kube-scheduler's built-in defaults (defaultingType System)."""
 
     def constraints_of(self, pod: Pod, action: str, cluster: Cluster) -> tuple[Constraint, ...]:
-        """Compile the spread constraints that apply to a pod and have a given whenUnsatisfiable action.
+        """Return the compiled constraints that apply to a pod, with a given `whenUnsatisfiable`.
 
         Raises:
             ConstraintError: a selector is invalid.
@@ -155,7 +155,7 @@ class Defaults:
 
 
 def own_constraints(pod: Pod, action: str) -> tuple[Constraint, ...]:
-    """Compile the spread constraints in a pod's spec that have a given whenUnsatisfiable action.
+    """Return the compiled constraints of a pod's spec, with a given `whenUnsatisfiable`.
 
     Raises:
         SelectorError: a selector is invalid.
@@ -191,11 +191,11 @@ SYSTEM_DEFAULTS: Final = Defaults(
     ),
     are_the_systems=True,
 )
-"""The default constraints if the configuration names none."""
+"""The default constraints if the plugin arguments have none."""
 
 
 def default_selector(pod: Pod, workloads: Workloads) -> LabelMatcher:
-    """Return the joined selectors of a pod's services and controllers; empty if there are none.
+    """Return the combined selector of a pod's services and controllers; empty if the pod has none.
 
     Cost: O(services of the namespace).
     """

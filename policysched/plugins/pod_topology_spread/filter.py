@@ -1,4 +1,4 @@
-"""The filter of PodTopologySpread: rejects domains where one more pod would exceed `maxSkew`.
+"""The filter of PodTopologySpread: rejects topology domains where one more pod would exceed `maxSkew`.
 
 Each constraint has one reason code per domain. A placement changes the sum of one domain, and sometimes the minimum of
 all sums. Rows are evaluated again only if the code of their domain changes.
@@ -37,11 +37,11 @@ UNBALANCED, UNLABELLED = 1, 2
 UNEVEN: Final = "node(s) didn't match pod topology spread constraints"
 REASONS: Final = {UNBALANCED: unschedulable(UNEVEN), UNLABELLED: unresolvable(f"{UNEVEN} (missing required label)")}
 NOTHING_COUNTED: Final = 2**31 - 1
-"""The minimum number of counted pods if there are no domains."""
+"""The minimum number of counted pods over all domains, if there are no domains."""
 
 
 class DomainVerdicts:
-    """The reason codes of one constraint by topology domain, with an extra domain for rows without the label."""
+    """The reason codes of one constraint by topology domain; rows without the label have a domain of their own."""
 
     __slots__ = (
         "_constraint",
@@ -60,14 +60,14 @@ class DomainVerdicts:
     def __init__(self, constraint: Constraint, rows: CountedRows, sums: CounterSums, pod: Pod) -> None:
         self.rows = rows
         self.codes: Codes = np.zeros(0, np.int32)
-        """Shapes: (domains,)."""
+        """The reason code of each domain. Shapes: (domains,)."""
         self.changed: Mask | None = None
-        """The domains whose code changed since the rows were evaluated; None for none.
+        """The domains whose code changed since the rows were evaluated; None if no code changed.
 
         Shapes: (domains,).
         """
         self.renumbered = False
-        """Whether the domains were renumbered since the rows were evaluated."""
+        """Whether domains got new numbers since the rows were evaluated."""
         self._constraint = constraint
         self._sums, self.counter = sums, sums.counter
         self._namespace = pod.metadata.namespace
@@ -76,7 +76,7 @@ class DomainVerdicts:
         self._lowest: tuple[int, int, int] | None = None
 
     def refresh(self) -> None:
-        """Compute the reason codes again if the number of pods or the domains changed."""
+        """Compute the reason codes again if numbers of pods or domains changed."""
         self._sums.refresh()
         now = (self._sums.stamp, self.rows.of_label.numbers_stamp)
         if now == self._seen:
@@ -89,7 +89,7 @@ class DomainVerdicts:
         self.codes, self._seen, self._lowest = codes, now, None
 
     def settle(self) -> None:
-        """Forget which domains' codes changed, because all rows were evaluated with the current codes."""
+        """Record that all rows were evaluated with the current codes of their domains."""
         self.changed, self.renumbered = None, False
 
     def of(self, rows: Rows) -> Codes:
@@ -98,7 +98,7 @@ class DomainVerdicts:
         return codes
 
     def on(self, changed: ChangedRow) -> int:
-        """Return the reason code of a row after adding and removing pods.
+        """Return the reason code of a simulated row.
 
         Source: plugins/podtopologyspread/filtering.go (updateWithPod, criticalPaths).
         """
@@ -116,7 +116,7 @@ class DomainVerdicts:
         return UNBALANCED if own + self._own - least > self._constraint.max_skew else 0
 
     def _on_with_others(self, changed: ChangedRow, domain: int, more: int) -> int:
-        """Return the code of a row if other pods were on it and on other rows; `more` is the change on the row."""
+        """Return the code of a row if a simulation also changes other rows; `more` is the change on the row itself."""
         if domain == NO_DOMAIN:
             return UNLABELLED
         sums, of_row = self._sums.values.copy(), self.rows.of_row
@@ -130,7 +130,7 @@ class DomainVerdicts:
         return UNBALANCED if int(sums[domain]) + self._own - least > self._constraint.max_skew else 0
 
     def on_rows(self, changed: ChangedRows) -> Codes:
-        """Return the reason code of each row after adding pods to or removing pods from this row.
+        """Return the reason code of each simulated row.
 
         Shapes: (R,).
         """
@@ -149,7 +149,7 @@ class DomainVerdicts:
         return codes
 
     def _two_least(self) -> tuple[int, int, int]:
-        """Return the domain with the fewest pods, their number, and the smallest number of the other domains."""
+        """Return the domain with the fewest pods, its number of pods, and the smallest number of the other domains."""
         if self._lowest is None:
             populated = self.rows.populated
             sums = self._sums.values[populated]
@@ -178,7 +178,7 @@ class DomainVerdicts:
 
 
 class HardState(SizedState):
-    """The filter's state: the hard (DoNotSchedule) constraints of a pod class.
+    """The filter's state for a pod class: its hard (DoNotSchedule) constraints.
 
     All nodes violate a constraint over a label that no node has. So the constraints after the first such constraint are
     not evaluated until a node has the label.
@@ -221,7 +221,7 @@ class HardState(SizedState):
         return self._first_of(broken, row_count(self.nodes, rows))
 
     def _first_of(self, broken: list[Codes], size: int) -> Codes:
-        """Return for each row the first reason code; a constraint that all nodes violate is considered last."""
+        """Return for each row the code of the first violated constraint; one that all nodes violate is the last."""
         if len(broken) < len(self._constraints):
             broken.append(np.full(size, UNLABELLED, np.int32))
         codes = broken.pop()
@@ -230,7 +230,7 @@ class HardState(SizedState):
         return codes
 
     def _renew(self) -> bool:
-        """Update which constraints have to be evaluated; return whether this set changed."""
+        """Update which constraints have to be evaluated; return whether other constraints have to be evaluated now."""
         if self._stamp == self.nodes.label_keys_stamp:
             return False
         self._stamp = self.nodes.label_keys_stamp
@@ -240,13 +240,13 @@ class HardState(SizedState):
         return len(asked) != before
 
     def on(self, changed: ChangedRow) -> int:
-        """Return the reason code of the first constraint that a row violates after adding and removing pods."""
+        """Return the reason code of the first constraint that a simulated row violates, or 0."""
         codes = (one.on(changed) for one in self._verdicts)
         all_asked = len(self._verdicts) == len(self._constraints)
         return next(filter(None, codes), 0 if all_asked else UNLABELLED)
 
     def on_rows(self, changed: ChangedRows) -> Codes | None:
-        """Return for each row the code of the first constraint that it violates after adding and removing pods.
+        """Return for each simulated row the reason code of the first constraint that the row violates, or 0.
 
         Shapes: (R,). Missing: None if pods on other rows change, too.
         """
@@ -255,7 +255,7 @@ class HardState(SizedState):
         return self._first_of([one.on_rows(changed) for one in self._verdicts], changed.rows.size)
 
     def affected(self, rows: RowNumbers) -> Rows:
-        """Return the given rows and the rows of domains whose reason code changed."""
+        """Return the given rows, and the rows of topology domains whose reason code changed."""
         if self._renew():
             return slice(0, self.nodes.size)
         affected = [rows]

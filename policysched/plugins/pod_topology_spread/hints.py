@@ -52,7 +52,7 @@ def spread_hints(defaults: Defaults) -> tuple[Hint, ...]:
 
 
 def _filed_under(pod: Pod) -> Iterator[Hashable]:
-    """Return a waiting pod's index keys: keys of the pods that its constraints count, or else its namespace."""
+    """Yield a waiting pod's index keys: those of the pods that its constraints count, or its namespace."""
     try:
         selectors = [one.selector for one in own_constraints(pod, DO_NOT_SCHEDULE)] or [EVERYTHING]
     except SelectorError:
@@ -64,11 +64,11 @@ def _filed_under(pod: Pod) -> Iterator[Hashable]:
 
 
 INDEX: Final = HintIndex(_filed_under, index_keys_of_change)
-"""The index with which the hint for placed pods finds waiting pods."""
+"""Index of waiting pods by the pods that their constraints count, for the hint for placed pods."""
 
 
 def _hard_constraints(defaults: Defaults, pod: Pod, cluster: Cluster) -> Constraints | None:
-    """Return the hard constraints of a pod; None if a constraint is invalid, so that every change may help."""
+    """Return a pod's hard constraints; None if a constraint is invalid, so that every change may help."""
     try:
         return defaults.constraints_of(pod, DO_NOT_SCHEDULE, cluster)
     except ConstraintError:
@@ -76,7 +76,7 @@ def _hard_constraints(defaults: Defaults, pod: Pod, cluster: Cluster) -> Constra
 
 
 def _concerns(changed: Pod, waiting: Pod) -> bool:
-    """Return whether a waiting pod's constraints may count a changed pod, or the changed pod is the waiting pod."""
+    """Return whether a waiting pod's constraints may count a changed pod, or whether both are the same pod."""
     if pod_id(changed) == pod_id(waiting):
         return True
     has_place = bool(changed.spec.node_name or changed.status.nominated_node_name)

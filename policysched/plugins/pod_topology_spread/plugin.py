@@ -1,4 +1,4 @@
-"""The PodTopologySpread plugin: PreFilter, Filter, PreScore, Score, NormalizeScore and queueing hints.
+"""The PodTopologySpread plugin at PreFilter, Filter, PreScore, Score and NormalizeScore, with its queueing hints.
 
 Hard constraints filter nodes, soft constraints score nodes. Pods without constraints use the default constraints of the
 configuration, with the selectors of their services and controllers.
@@ -55,7 +55,7 @@ from policysched.plugins.pod_topology_spread.score import SoftConstraint, SoftOv
 
 
 class PodTopologySpread(WhatIfFilter[HardState], ScorePlugin[SoftState], Incremental[HardState | SoftState]):
-    """The PodTopologySpread plugin.
+    """The PodTopologySpread plugin: filters and scores nodes by how evenly pods are spread over topology domains.
 
     Args:
         defaults: The default constraints.
@@ -72,7 +72,7 @@ class PodTopologySpread(WhatIfFilter[HardState], ScorePlugin[SoftState], Increme
         self._rows: SharedByCluster[CountedRows] = SharedByCluster()
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> PreparedFilter[HardState]:
-        """Compile the hard (DoNotSchedule) constraints; skip pods without hard constraints."""
+        """Return the compiled hard (DoNotSchedule) constraints; SKIP for pods without hard constraints."""
         try:
             constraints = self._defaults.constraints_of(pod, DO_NOT_SCHEDULE, cluster)
         except ConstraintError as error:
@@ -91,20 +91,20 @@ class PodTopologySpread(WhatIfFilter[HardState], ScorePlugin[SoftState], Increme
         return HardState(cluster.nodes, constraints, judge)
 
     def filter(self, state: HardState, rows: Rows) -> Codes:
-        """Reject rows without a label, and rows whose domain would exceed maxSkew."""
+        """Reject rows without a topology label, and rows whose topology domain would exceed maxSkew."""
         return state.codes(rows)
 
     def affected_rows(self, state: HardState | SoftState, rows: RowNumbers) -> Rows:
-        """Add to the changed rows the rows of the topology domains whose reason code changed."""
+        """Return the changed rows, and the rows of topology domains whose reason code changed."""
         return state.affected(rows) if isinstance(state, HardState) else rows
 
     def filter_changed(self, state: HardState, changed: ChangedRow) -> Status | None:
-        """Evaluate a row after adding and removing pods, by the pods that its topology domains would have."""
+        """Return the status of a simulated row, from the number of pods in its topology domains; None if it passes."""
         code = state.on(changed)
         return REASONS[code] if code else None
 
     def filter_changed_rows(self, state: HardState, changed: ChangedRows) -> Codes | None:
-        """Evaluate many rows after adding and removing pods, by the pods that their topology domains would have."""
+        """Return the reason codes of simulated rows, from the numbers of pods in their topology domains."""
         return state.on_rows(changed)
 
     def reason(self, state: HardState, code: int) -> Status:  # noqa: ARG002 - the code says it all
@@ -112,7 +112,7 @@ class PodTopologySpread(WhatIfFilter[HardState], ScorePlugin[SoftState], Increme
         return REASONS[code]
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> PreparedScore[SoftState]:
-        """Compile the soft (ScheduleAnyway) constraints; skip pods without soft constraints."""
+        """Return the compiled soft (ScheduleAnyway) constraints; SKIP for pods without soft constraints."""
         try:
             constraints = self._defaults.constraints_of(pod, SCHEDULE_ANYWAY, cluster)
         except ConstraintError as error:
@@ -134,7 +134,7 @@ class PodTopologySpread(WhatIfFilter[HardState], ScorePlugin[SoftState], Increme
         return SoftState(constraints, soft, labels, cluster)
 
     def score(self, state: SoftState, rows: Rows) -> Scores:
-        """Return 1 for each row: the score depends on the feasible rows, so `normalize` computes it."""
+        """Return 1 for each row: `normalize` computes the scores, which depend on the feasible rows."""
         return np.ones(row_count(state.nodes, rows), np.int64)
 
     def normalize(self, state: SoftState, scores: Scores, feasible: Mask) -> Scores:  # noqa: ARG002 - not looked at
@@ -142,7 +142,7 @@ class PodTopologySpread(WhatIfFilter[HardState], ScorePlugin[SoftState], Increme
         return state.finals(feasible)
 
     def stays_in_range(self, state: SoftState) -> bool:
-        """Return whether every maxSkew is at least 1."""
+        """Return whether every maxSkew is at least 1, so that scores are within 0 to 100."""
         return state.in_range
 
     def events(self) -> Sequence[Hint]:
@@ -150,14 +150,14 @@ class PodTopologySpread(WhatIfFilter[HardState], ScorePlugin[SoftState], Increme
         return spread_hints(self._defaults)
 
     def stamp(self, cluster: Cluster) -> Hashable:
-        """Return a value that changes with the services and controllers that default constraints read."""
+        """Return a stamp that changes with the services and controllers that default constraints read."""
         return cluster.workloads.stamp if self._defaults.constraints else 0
 
     def _rows_of(self, wanted: Inclusion, cluster: Cluster) -> CountedRows:
         return self._rows.of(cluster, wanted, lambda: CountedRows(wanted, cluster))
 
     def _requires_labels(self, pod: Pod) -> bool:
-        """Return whether Score ignores nodes without a label of the constraints."""
+        """Return whether nodes without a topology label of the constraints get no score."""
         return bool(pod.spec.topology_spread_constraints) or not self._defaults.are_the_systems
 
 

@@ -1,4 +1,4 @@
-"""The nodes that a spread constraint includes (node inclusion policies), and their topology domains.
+"""The nodes that a spread constraint includes by its node inclusion policies, and their topology domains.
 
 The included nodes depend on labels and taints of nodes, not on placed pods, and are the same for most pods. So they are
 shared by all constraints with equal policies, and only rows with changed labels or taints are evaluated again.
@@ -29,19 +29,19 @@ class Inclusion(NamedTuple):
     """The conditions under which a spread constraint includes a node."""
 
     key: str
-    """The label whose values are the topology domains."""
+    """The node label whose values are the topology domains."""
     labels: frozenset[str]
-    """The labels that a node must have."""
+    """The labels that an included node must have."""
     demanded: NodeSelectorMatcher | None
-    """The node affinity and node selector that a node must match; None if they are ignored."""
+    """The node affinity and nodeSelector that an included node must match; None if nodeAffinityPolicy ignores them."""
     tolerations: tuple[Toleration, ...] | None
-    """The tolerations that must cover a node's taints; None if taints are ignored."""
+    """The tolerations that must cover an included node's taints; None if nodeTaintsPolicy ignores taints."""
     missing_is_empty: bool
-    """Whether a node without the label is treated as a node with an empty value of the label."""
+    """Whether a node without the label is treated as a node whose label is empty."""
 
 
 class Inclusions:
-    """The conditions under which the constraints of one pod include a node.
+    """The conditions under which each constraint of a pod includes a node.
 
     Args:
         pod: the pod.
@@ -70,7 +70,7 @@ class Inclusions:
 
 
 class CountedRows(Grouping):
-    """For each row that a constraint includes, its topology domain; NO_DOMAIN for other rows."""
+    """The topology domain of each row that a constraint includes; NO_DOMAIN for rows that it does not include."""
 
     __slots__ = ("_cluster", "_populated", "_seen", "_stamp", "_tests", "_wanted", "domains", "of_label")
 
@@ -78,7 +78,7 @@ class CountedRows(Grouping):
         super().__init__(cluster.nodes)
         self.of_label = cluster.domains.of(wanted.key)
         self.domains: NDArray[np.intp] = np.zeros(0, np.intp)
-        """The domain of each row, included or not. Shapes: (capacity,)."""
+        """The topology domain of each row, whether the constraint includes the row or not. Shapes: (capacity,)."""
         self._wanted = wanted
         self._cluster = cluster
         self._tests = tuple(_tests(wanted, cluster))
@@ -139,7 +139,7 @@ class CountedRows(Grouping):
 
 
 class Labelled:
-    """The rows that have all of some labels, cached until a node's labels change."""
+    """The rows that have all of some labels; cached until labels of a node change."""
 
     __slots__ = ("_cluster", "_keys", "_mask", "_seen", "_test")
 

@@ -36,7 +36,7 @@ _EVEN: Final = (3.999999999940941908e-01, 2.222219843214978396e-01, 1.5313837699
 
 
 class Scored:
-    """The rows that get a score: the feasible rows with the required labels.
+    """The rows that get a score of PodTopologySpread: the feasible rows with the required labels.
 
     Shapes: `mask` (N,).
     """
@@ -49,7 +49,7 @@ class Scored:
         self.whole = self.count == mask.size
 
     def present(self, places: Places, count: int) -> Places:
-        """Return the distinct group numbers of the scored rows; `count` is the number of groups.
+        """Return the distinct group numbers of the scored rows; `count` is the number of all groups.
 
         Shapes: (N,) -> (found,).
         """
@@ -58,7 +58,7 @@ class Scored:
         return there.nonzero()[0]
 
     def of(self, values: NDArray[T]) -> NDArray[T]:
-        """Replace the values of rows that are not scored by a value of a scored row.
+        """Return values in which rows that are not scored have the value of a scored row.
 
         Shapes: (N,) -> (N,); without any such row (0,).
         """
@@ -66,7 +66,7 @@ class Scored:
 
 
 class SoftOverNodes:
-    """A soft constraint on the host name, for which each row is a topology domain, included or not.
+    """A soft constraint on the host name, with one topology domain for each row, included or not.
 
     A row's place is its number of pods; the last place is for rows without the label.
     """
@@ -81,7 +81,7 @@ class SoftOverNodes:
         self._count = 0
 
     def weighted(self, scored: Scored) -> Floats:
-        """Return the weighted number of counted pods for each group of rows with equal counts.
+        """Return the weighted number of counted pods for each group of rows that have the same number.
 
         Shapes: (K,), a new array.
         """
@@ -99,7 +99,7 @@ class SoftOverNodes:
         return weighted
 
     def places(self, size: int) -> Places:  # noqa: ARG002 - they are of as many rows as were scored
-        """Return the group number of each row; call `weighted` before, and do not change the array. Shapes: (N,)."""
+        """Return the group of each row, to be called after `weighted`; the array must not be changed. Shapes: (N,)."""
         return self._places
 
     def present(self, scored: Scored) -> Places:
@@ -108,7 +108,7 @@ class SoftOverNodes:
 
 
 class SoftOverDomains:
-    """A soft constraint on a label other than the host name, which groups rows by topology domain."""
+    """A soft constraint on a label other than the host name; its groups of rows are the topology domains."""
 
     __slots__ = ("_domains", "_offset", "_present", "_rows", "_sums", "counter")
 
@@ -130,7 +130,7 @@ class SoftOverDomains:
         return weighted
 
     def places(self, size: int) -> Places:
-        """Return the topology domain of each row; do not change the array. Shapes: (N,)."""
+        """Return the topology domain of each row; the array must not be changed. Shapes: (N,)."""
         return self._rows.of_label.of_row[:size]
 
     def present(self, scored: Scored) -> Places:
@@ -142,7 +142,7 @@ SoftConstraint = SoftOverNodes | SoftOverDomains
 
 
 class SoftState(SizedState):
-    """The score's state: the soft (ScheduleAnyway) constraints of a pod class.
+    """The score's state for a pod class: its soft (ScheduleAnyway) constraints.
 
     While no node has a required label, all rows are ignored, and no constraint is evaluated.
 
@@ -168,7 +168,7 @@ class SoftState(SizedState):
         self._soft: tuple[SoftConstraint, ...] = ()
         self._keys = labels
         self.in_range = all(one.max_skew >= 1 for one in constraints)
-        """Whether no score can be below 0; API servers reject a maxSkew below 1."""
+        """Whether scores are within 0 to 100: false for a maxSkew below 1, which API servers reject."""
         self._labelled = Labelled(labels, cluster)
 
     @property
@@ -182,7 +182,7 @@ class SoftState(SizedState):
         return sum(one.counter.nbytes for one in self._soft)
 
     def finals(self, feasible: Mask) -> Scores:
-        """Compute the final scores of all rows from the feasible rows, 0 to 100.
+        """Return the final scores of all rows, 0 to 100, which depend on the feasible rows.
 
         Shapes: (N,) -> (N,).
         """
@@ -202,7 +202,7 @@ class SoftState(SizedState):
         return finals
 
     def _by_combination(self, weighted: Sequence[Floats], scored: Scored) -> Scores:
-        """Score each combination of the constraints' groups once, and look up the score of each row."""
+        """Return the scores of rows, computed once for each combination of the constraints' groups."""
         size = scored.mask.size
         first, *others = self._soft
         total, places = weighted[0], first.places(size)
@@ -214,7 +214,7 @@ class SoftState(SizedState):
         return _normalized(raw, raw[present]).take(places)
 
     def _by_row(self, weighted: Sequence[Floats], scored: Scored) -> Scores:
-        """Score each row separately, for constraints with more combinations of groups than rows."""
+        """Return the scores of rows, computed row by row, if there are more combinations of groups than rows."""
         size = scored.mask.size
         total = np.zeros(size)
         for soft, part in zip(self._soft, weighted, strict=True):
@@ -224,13 +224,13 @@ class SoftState(SizedState):
 
 
 def _rounded(scores: Floats) -> Scores:
-    """Round scores to integers, halves away from 0; the array is changed in place."""
+    """Round scores in place to integers, halves away from 0."""
     scores += 0.5
     return np.floor(scores, out=scores).astype(np.int64)
 
 
 def _normalized(scores: Scores, scored: Scores) -> Scores:
-    """Invert scores and scale them to 0..100 by the range of the scored rows; the array is changed in place."""
+    """Invert scores in place, and scale them to 0 to 100 by the range of the scored rows."""
     highest = int(scored[scored.argmax()]) if scored.size else 0
     if highest <= 0:
         scores.fill(MAX_NODE_SCORE)
@@ -247,7 +247,7 @@ def _normalized(scores: Scores, scored: Scores) -> Scores:
 
 @functools.lru_cache(maxsize=4096)
 def natural_log(number: int) -> float:
-    """Return the natural logarithm exactly as Go computes it, because libraries round differently.
+    """Return the natural logarithm exactly as Go computes it; other libraries round differently.
 
     Source: Go's math/log.go.
     """

@@ -1,4 +1,4 @@
-"""The storage that a CSI driver can provision for a StorageClass, by row, from CSIStorageCapacity objects.
+"""`CapacityRows`: storage that a CSI driver can provision for a StorageClass on each row (CSIStorageCapacity).
 
 If several objects of a class apply to a node, kube-scheduler takes any that is large enough; here it is the one that
 allows the largest volume.
@@ -24,13 +24,13 @@ from policysched.model.objects import CSIStorageCapacity
 from policysched.model.quantity import MAX, value
 
 Size: TypeAlias = int | Fraction
-"""The size of a volume in bytes, possibly fractional."""
+"""The size of a volume in bytes, possibly with a fraction."""
 Measure: TypeAlias = Callable[[str | float], Size]
-"""Function that converts a quantity to a size in bytes."""
+"""Function from a quantity to a size in bytes."""
 
 
 def volume_limit(capacity: CSIStorageCapacity, measure: Measure) -> Size | None:
-    """Return the size of the largest volume that a driver can provision; None if it is unknown."""
+    """Return the size of the largest volume that the driver can provision; None if unknown."""
     amount = capacity.capacity if capacity.maximum_volume_size is None else capacity.maximum_volume_size
     return None if amount is None else measure(amount)
 
@@ -57,9 +57,9 @@ class CapacityRows:
         limited.sort(key=itemgetter(0, 1))
         self._limits = [limit for limit, _, _ in limited]
         self.amounts = np.array([*(amount for _, amount, _ in limited), 0], np.int64)
-        """The capacity of each object, 0 if it states none; then 0 for rows without an object. Shapes: (K + 1,)."""
+        """The capacity of each CSIStorageCapacity, 0 if unset; then 0 for rows without an object. Shapes: (K + 1,)."""
         self._places = np.full(size, -1)
-        """The place in the sorted limits of each row's object, -1 for none."""
+        """For each row, the index of its CSIStorageCapacity in the sorted limits; -1 without object."""
         for place, (_, _, rows) in enumerate(limited):
             self._places[rows] = place
 
@@ -69,7 +69,7 @@ class CapacityRows:
         return enough
 
     def largest_everywhere(self, rows: Mask) -> Size | float:
-        """Return the size of the largest volume that can be provisioned on each of some rows.
+        """Return the size of the largest volume that can be provisioned on every one of some rows.
 
         Shapes: (N,), at least one row.
         Missing: minus infinity if a row has no object.
@@ -78,5 +78,5 @@ class CapacityRows:
         return -np.inf if place < 0 else self._limits[place]
 
     def on_rows(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return for each row the value of its capacity object, from one value per object. Shapes: (K + 1,) -> (N,)."""
+        """Return the value of each row from the values of the CSIStorageCapacities. Shapes: (K + 1,) -> (N,)."""
         return values.take(self._places)

@@ -1,4 +1,4 @@
-"""Scores of VolumeBinding: utilization of the volumes that a pod's claims would use, or of the classes' storage.
+"""Scores of VolumeBinding by utilization: of existing volumes, or of the storage from which volumes are provisioned.
 
 On a row where claims take existing volumes, only these are scored; elsewhere, the volumes to be provisioned. For each
 class, the requested size is compared with the capacity: of all chosen volumes together, or of the storage from which
@@ -29,18 +29,18 @@ Bytes = NDArray[np.int64]
 
 
 class ChosenStorage(NamedTuple):
-    """The existing volumes of one class that a pod's claims would use on each row. Shapes: (N,)."""
+    """The existing volumes of one StorageClass that a pod's claims would use on each row. Shapes: (N,)."""
 
     requested: Bytes
     capacity: Bytes
     applies: Mask
-    """The rows on which a claim would use a volume of the class."""
+    """Mask of the rows on which a claim would use a volume of the StorageClass."""
 
 
 def storage_scores(
     matches: Sequence[Match], provisioned: Iterable[tuple[PersistentVolumeClaim, CapacityRows]], curve: Curve, size: int
 ) -> Scores:
-    """Return the score of each row, 0 to 100, by storage utilization; 0 without claims to score.
+    """Return the score of each row, 0 to 100, by utilization of storage; 0 if no claim can be scored.
 
     Args:
         matches: The claims that take existing volumes, each with its volume on each row.
@@ -65,19 +65,19 @@ def storage_scores(
 
 
 def _mean(total: Scores, classes: Scores | int) -> Scores:
-    """Return the mean of the classes' scores; halves are rounded up."""
+    """Return the mean of the scores of the StorageClasses; halves are rounded up."""
     return (2 * total + classes) // (2 * classes)
 
 
 def _scores(requested: Bytes, capacity: Bytes, curve: Curve) -> Scores:
-    """Return the score of each utilization (requested of capacity), with kube-scheduler's overflows."""
+    """Return the score of each utilization, requested by capacity, with kube-scheduler's overflows."""
     full = (capacity == 0) | (requested > capacity)
     shares = quotients(requested * FULL, np.where(full, 1, capacity))
     return curve.take(np.where(full, FULL, shares), mode="clip")
 
 
 def _chosen(matches: Sequence[Match], size: int) -> dict[str, ChosenStorage]:
-    """Return by class the existing volumes that the claims would use."""
+    """Return by StorageClass the existing volumes that the claims would use."""
     found: dict[str, ChosenStorage] = {}
     for one in matches:
         if one.choice is None:
@@ -95,7 +95,7 @@ def _chosen(matches: Sequence[Match], size: int) -> dict[str, ChosenStorage]:
 
 
 def _by_class(match: Match) -> Iterator[tuple[str, Mask, Bytes]]:
-    """Yield the classes of the volumes that a claim would use, each with these volumes and their capacities.
+    """Yield the StorageClasses of the volumes that a claim would use, each with these volumes and their capacities.
 
     Shapes: (V + 1,) for V volumes.
     """
@@ -111,7 +111,7 @@ def _by_class(match: Match) -> Iterator[tuple[str, Mask, Bytes]]:
 def _provisioned_scores(
     claims: Iterable[tuple[PersistentVolumeClaim, CapacityRows]], curve: Curve, size: int
 ) -> Scores:
-    """Return the scores by the utilization of the storage from which volumes would be provisioned.
+    """Return the scores of rows by utilization of the storage from which volumes would be provisioned.
 
     The last claim of a class determines the capacity.
     """
@@ -129,6 +129,6 @@ def _provisioned_scores(
 
 
 def _requested(claim: PersistentVolumeClaim) -> Bytes:
-    """Return the size that a claim requests. Shapes: (1,)."""
+    """Return the storage size that a claim requests, as an array. Shapes: (1,)."""
     amount = claim.spec.resources.requests.get("storage")
     return np.array([0 if amount is None else value(amount)], np.int64)

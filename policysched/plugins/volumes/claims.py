@@ -1,4 +1,4 @@
-"""Look up a pod's PersistentVolumeClaims: bound, waiting for the pod, or missing.
+"""Looks up a pod's PersistentVolumeClaims: bound, waiting for the pod (WaitForFirstConsumer), or missing.
 
 A missing or unbound claim rejects the pod, with the messages of kube-scheduler's listers.
 
@@ -18,33 +18,33 @@ from policysched.state.volumes.storage import Storage, has_volumes
 
 
 def uses_volumes(pod: Pod, cluster: Cluster) -> bool:  # noqa: ARG001 - PerPod's signature
-    """Return whether a pod has volumes of a type that affects scheduling."""
+    """Return whether a pod has volumes of a type that scheduling reads."""
     return has_volumes(pod)
 
 
 def claim_missing(name: str) -> str:
-    """Return the message for a missing PersistentVolumeClaim."""
+    """Return the message that a PersistentVolumeClaim is missing."""
     return f'persistentvolumeclaim "{name}" not found'
 
 
 def volume_missing(name: str) -> str:
-    """Return the message for a missing PersistentVolume."""
+    """Return the message that a PersistentVolume is missing."""
     return f'persistentvolume "{name}" not found'
 
 
 def class_missing(name: str) -> str:
-    """Return the message for a missing StorageClass."""
+    """Return the message that a StorageClass is missing."""
     return f'storageclass.storage.k8s.io "{name}" not found'
 
 
 def stated_claims(pod: Pod) -> list[str]:
-    """Return the names of the claims in a pod's volumes, each once, without claims of ephemeral volumes."""
+    """Return the names of the claims in a pod's volumes without repetition, except claims of ephemeral volumes."""
     sources = (volume.persistent_volume_claim for volume in pod.spec.volumes)
     return list(dict.fromkeys(source.claim_name for source in sources if source is not None))
 
 
 def stored_claim(storage: Storage, pod: Pod, name: str) -> PersistentVolumeClaim | None:
-    """Return a claim of the pod's namespace in the API server's version, ignoring assumed changes."""
+    """Return a claim in the pod's namespace as the API server has it, without assumed changes."""
     return storage.claims.stored(f"{pod.metadata.namespace}/{name}")
 
 
@@ -72,13 +72,13 @@ class Claims:
     """The PersistentVolumeClaims of a pod, if all of them exist and are usable."""
 
     bound: tuple[PersistentVolumeClaim, ...] = ()
-    """The bound claims, each once."""
+    """The bound claims, without repetition."""
     waiting: tuple[PersistentVolumeClaim, ...] = ()
-    """The unbound claims with WaitForFirstConsumer, repeated if several volumes use a claim."""
+    """The unbound claims with WaitForFirstConsumer; a claim that several volumes use is repeated."""
 
 
 def claims_of(pod: Pod, storage: Storage) -> Claims | Status | None:
-    """Return the claims of a pod, or a rejection if a claim is missing or unusable.
+    """Return a pod's claims, or the rejection because of a missing or unusable claim.
 
     Returns:
         The claims; None if the pod has none; a status if a claim rejects the pod on every node.

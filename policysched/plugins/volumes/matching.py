@@ -1,4 +1,4 @@
-"""Match unbound claims with existing volumes on each row: first volumes that name the claim, else the smallest.
+"""Chooses existing volumes for unbound claims on each row: first volumes reserved for the claim, then the smallest.
 
 The volumes of a class are tried in ascending order of size, until each row has a volume.
 
@@ -27,9 +27,9 @@ from policysched.state.volumes.storage import FreeVolume, capacity
 Choice = NDArray[np.int32]
 NONE = -1
 FEW_CLAIMS: Final = 8
-"""Largest number of claims for which volumes are tried one by one; for more claims, a table is faster."""
+"""Maximum number of claims for which volumes are tried one by one; for more claims, a `VolumeTable` is faster."""
 Usable: TypeAlias = Callable[[Collection[str], Collection[bytes]], Iterator[FreeVolume]]
-"""Function that yields the volumes that a claim can use, the smallest first, without useless ones."""
+"""Function that yields the volumes that a claim can use, smallest first, without the volumes to skip."""
 
 
 class Match:
@@ -45,12 +45,12 @@ class Match:
 
     @property
     def open(self) -> Mask:
-        """A mask of the rows on which no volume is chosen yet, as a new array."""
+        """Return a mask of the rows on which no volume is chosen yet, as a new array."""
         mask: Mask = np.ones(self.rows, np.bool_) if self.choice is None else self.choice == NONE
         return mask
 
     def at(self, row: int) -> PersistentVolume | None:
-        """Return the volume that is chosen on a row, or None."""
+        """Return the volume that is chosen on a row; None if no volume is chosen."""
         index = NONE if self.choice is None else int(self.choice[row])
         return None if index == NONE else self.volumes[index]
 
@@ -76,7 +76,7 @@ def requested(claim: PersistentVolumeClaim) -> Quantity:
 
 
 class Candidates:
-    """The free volumes of a claim's class that are large enough, smallest first, evaluated lazily."""
+    """The free volumes of a claim's class that are large enough, smallest first; each is evaluated when needed."""
 
     __slots__ = ("_claim", "_found", "_more", "_selected", "_selector", "_suits")
 
@@ -86,10 +86,10 @@ class Candidates:
         self._more = cluster.storage.pool.free(class_of(claim), requested(claim))
         self._suits: dict[str, bool] = {}
         self._selected: dict[frozenset[tuple[str, str]], bool] = {}
-        """Results of the claim's selector, by the labels of volumes."""
+        """Whether the claim's selector matches, by the labels of volumes."""
 
     def usable(self, used_up: Collection[str], reached: Collection[bytes]) -> Iterator[FreeVolume]:
-        """Yield the volumes that the claim can use, except volumes to skip.
+        """Yield the volumes that the claim can use, without the volumes to skip.
 
         Args:
             used_up: The names of volumes to skip.
@@ -124,7 +124,7 @@ class Candidates:
 
 
 class Matcher:
-    """Chooses a volume for each claim of a pod on each row; on a row, each volume serves one claim.
+    """Chooses a volume for each claim of a pod on each row; on a row, a volume is chosen for one claim only.
 
     To bound the work for a pod with very many claims, or with one claim very often:
 
@@ -154,19 +154,19 @@ class Matcher:
     def __init__(self, cluster: Cluster, reach: VolumeTopology, claims: int) -> None:
         self._cluster, self._reach, self._several, self._many = cluster, reach, claims > 1, claims > FEW_CLAIMS
         self._usable: dict[str, Usable] = {}
-        """The volumes of each claim, by the claim's key."""
+        """The function that yields the volumes that a claim can use, by `namespace/name` of the claim."""
         self._tables: dict[str, VolumeTable] = {}
-        """The table of volumes, by class."""
+        """The table of free volumes of each StorageClass."""
         self._taken: dict[str, Mask] = {}
-        """The rows on which a volume is chosen, by name."""
+        """The rows on which each volume is chosen, by name of the volume."""
         self._left: dict[str, RowNumbers] = {}
-        """The rows on which a volume is not chosen yet, by name, for volumes that reach few rows."""
+        """The rows on which each volume is not chosen yet, by name, for volumes that few rows can reach."""
         self._used_up: set[str] = set()
         self._nothing_for: set[Hashable] = set()
-        """The keys of claims (see `_asked_of_free`) for which no volume is left."""
+        """The keys of claims for which no volume is left; `_asked_of_free` returns the key."""
 
     def match(self, claim: PersistentVolumeClaim) -> Match | str | None:
-        """Choose a volume for a claim on each row; None if no row has a volume, a text if the claim is invalid."""
+        """Choose a volume for a claim on each row; return None if no row has a volume, a text for an invalid claim."""
         asked = self._asked_of_free(claim) if self._many else None
         if asked is not None and asked in self._nothing_for:
             return None
@@ -178,7 +178,7 @@ class Matcher:
         return None
 
     def _asked_of_free(self, claim: PersistentVolumeClaim) -> Hashable | None:
-        """Return a key of claims that can use the same volumes; None if the claim has a selector or reserved volumes.
+        """Return a key of claims that can use the same volumes; None for claims with a selector or reserved volumes.
 
         For a class without volumes, the key is the class.
         """
@@ -214,7 +214,7 @@ class Matcher:
         return partial(table.usable, table.suiting(claim, selector, size))
 
     def _choose_meant(self, made: Match) -> Mask:
-        """Choose volumes whose claimRef names the claim; return the rows that can use any other volume.
+        """Choose volumes whose claimRef names the claim; return the rows that can use any other volume instead.
 
         A row that does not reach the first of these volumes gets no volume.
         """
@@ -229,7 +229,7 @@ class Matcher:
         return undecided
 
     def _choose_free(self, made: Match, undecided: Mask, usable: Usable) -> None:
-        """Choose the smallest free volume on each undecided row; `undecided` is changed."""
+        """Choose the smallest free volume on each undecided row, and remove these rows from `undecided`."""
         reached: set[bytes] = set()
         open_rows = int(np.count_nonzero(undecided))
         for _, name, volume, affinity in usable(self._used_up, reached):
@@ -250,7 +250,7 @@ class Matcher:
                 reached.add(affinity)
 
     def _take_few(self, made: Match, volume: PersistentVolume, reached: RowNumbers, undecided: Mask) -> int:
-        """Choose a volume on undecided rows among few given rows; return their number and update `undecided`."""
+        """Choose a volume on the undecided ones of few rows; return their number, and remove them from `undecided`."""
         has_none = undecided[reached]
         rows = reached[has_none]
         if rows.size:
@@ -263,7 +263,7 @@ class Matcher:
         return int(rows.size)
 
     def _take(self, made: Match, volume: PersistentVolume, rows: Mask, reached: Mask) -> Mask:
-        """Choose a volume on the given rows that can reach the volume; return these rows."""
+        """Choose a volume on those of the given rows that can reach it; return these rows."""
         rows = rows & reached
         if np.count_nonzero(rows):
             made.take(volume, rows)
@@ -274,7 +274,7 @@ class Matcher:
         return rows
 
     def _note(self, name: str, rows: Mask, reached: Mask) -> None:
-        """Store on which rows a volume is chosen, and whether that is on all rows that can reach it."""
+        """Record on which rows a volume is chosen, and whether all rows that can reach it have chosen it."""
         taken = self._taken.get(name)
         self._taken[name] = rows if taken is None else taken | rows
         if not np.count_nonzero(reached & ~self._taken[name]):

@@ -1,4 +1,4 @@
-"""NodeVolumeLimits: rejects nodes where the pod's volumes exceed the limit of a CSI driver, or the driver is missing.
+"""NodeVolumeLimits: rejects nodes on which a CSI driver is missing or would exceed its limit of volumes.
 
 The state counts the volumes of each driver by row. The volumes that a pod adds depend on whether the node has a CSINode
 object: without one, volumes of migrated in-tree plugins are not counted for a driver. If a node lacks several drivers,
@@ -46,7 +46,7 @@ from policysched.state.volumes.csi_names import CountingError, CSIVolumeName, cs
 
 REASON: Final = "node(s) exceed max volume count"
 EXCEEDED, WITHOUT_NODE, WITH_NODE, MISSING = 1, 2, 3, 4
-"""Reason codes; codes from MISSING on stand for the state's required drivers, and then for its errors."""
+"""Reason codes; from MISSING on, a code is an index of the required drivers and then of the errors."""
 
 Brought = frozenset[CSIVolumeName] | CountingError
 
@@ -59,9 +59,9 @@ class AddedVolumes:
     with_node: Brought
     without_node: Brought
     required: tuple[str, ...]
-    """The drivers of the volumes that a node must have, sorted."""
+    """The sorted names of drivers that a node must have for the pod's volumes."""
     errors: tuple[tuple[int, str], ...]
-    """The rows on which the volumes of placed pods are invalid, each with the error."""
+    """The rows on which volumes of placed pods are invalid, each with the error."""
 
 
 def _may_be_csi(pod: Pod) -> bool:
@@ -85,7 +85,7 @@ def _is_required(driver: str, cluster: Cluster) -> bool:
 
 
 def _exceeds(state: AddedVolumes, brought: Collection[CSIVolumeName], rows: Rows) -> Mask:
-    """Return the rows on which a driver would exceed its limit; volumes that are on the row are not counted again."""
+    """Return the rows on which a driver would exceed its limit; volumes that the row already has do not count."""
     attachments = state.cluster.attachments
     exceeds: Mask = np.zeros(row_count(state.cluster.nodes, rows), np.bool_)
     by_driver: dict[str, list[CSIVolumeName]] = {}
@@ -100,7 +100,7 @@ def _exceeds(state: AddedVolumes, brought: Collection[CSIVolumeName], rows: Rows
 
 
 def _new(volumes: Sequence[CSIVolumeName], cluster: Cluster, rows: Rows) -> NDArray[np.int64] | int:
-    """Count the volumes that are not on a row yet; return one number if it is the same for all rows."""
+    """Return the number of volumes that are new on each row, or a single number if it is the same for all rows."""
     there = [held for held in map(cluster.attachments.rows_with, volumes) if held]
     if not there:
         return len(volumes)
@@ -147,7 +147,7 @@ def _detaching_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noq
 
 
 class NodeVolumeLimits(PerPod, WhatIfFilter[AddedVolumes]):
-    """The NodeVolumeLimits plugin.
+    """The NodeVolumeLimits plugin: filters nodes by the CSI drivers' limits of volumes.
 
     Args:
         requires_drivers: Whether nodes without a driver are rejected, if its CSIDriver object demands that.
@@ -203,11 +203,11 @@ class NodeVolumeLimits(PerPod, WhatIfFilter[AddedVolumes]):
         return codes
 
     def reads_other_rows(self, state: AddedVolumes) -> bool:  # noqa: ARG002 - the same for all states
-        """Return False."""
+        """Return False, because the filter reads only the row itself."""
         return False
 
     def filter_changed(self, state: AddedVolumes, changed: ChangedRow) -> Status | None:
-        """Return the rejection of a row after adding and removing pods, or None if the volumes fit.
+        """Return the rejection of a simulated row, or None if the volumes fit.
 
         Cost: O(volumes of the row's pods) in built-in loops.
         """
@@ -230,7 +230,7 @@ class NodeVolumeLimits(PerPod, WhatIfFilter[AddedVolumes]):
         return self.reason(state, EXCEEDED) if exceeds else None
 
     def reason(self, state: AddedVolumes, code: int) -> Status:
-        """Return the status for a reason code: exceeded limit, missing driver, or error of a volume."""
+        """Return the status that a reason code stands for: exceeded limit, missing driver or invalid volume."""
         if code == EXCEEDED:
             return unschedulable(REASON)
         if code >= MISSING:
@@ -244,7 +244,7 @@ class NodeVolumeLimits(PerPod, WhatIfFilter[AddedVolumes]):
 
     @staticmethod
     def _mark_errors(state: AddedVolumes, rows: Rows, codes: Codes, limited: Mask) -> None:
-        """Set the error codes of rows on which the volumes of placed pods are invalid."""
+        """Set the reason codes of the rows on which volumes of placed pods are invalid."""
         if not state.errors:
             return
         marks = np.zeros(state.cluster.nodes.columns.capacity, np.int32)

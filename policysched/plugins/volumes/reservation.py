@@ -1,4 +1,4 @@
-"""Volumes and claims of a pod that is being bound: assumed at Reserve, written to the API server at PreBind.
+"""`VolumeReservation`: a pod's volumes and claims, assumed at Reserve and written to the API server at PreBind.
 
 At PreBind, the claim is written into the volume, or the node into the claim. Then the volume controllers bind or
 provision the volume, and the pod's binding waits for them. After any failure, the assumed objects are restored, and the
@@ -23,7 +23,7 @@ from policysched.state.placed.pods import pod_id
 from policysched.state.volumes.storage import OutOfStepError
 
 POLL: Final = 0.1
-"""Time until the first check whether volumes are bound; each next check waits longer. Units: seconds."""
+"""Time until the first check whether volumes are bound; the time until each next check is longer. Units: seconds."""
 SLOWEST_POLL: Final = 1.0
 """Longest time between two checks whether volumes are bound. Units: seconds."""
 Binding = tuple[PersistentVolume, PersistentVolumeClaim]
@@ -31,7 +31,7 @@ S = TypeVar("S", PersistentVolume, PersistentVolumeClaim)
 
 
 class VolumeReservation:
-    """The volumes and claims that are assumed for one pod.
+    """The volumes and claims that are assumed for one pod on its node.
 
     Args:
         pod: the pod.
@@ -46,12 +46,12 @@ class VolumeReservation:
         self._bindings: list[Binding] = []
         self._provisions: list[PersistentVolumeClaim] = []
         self._versions: dict[str, str] = {}
-        """The resourceVersions of written objects, by `kind key`."""
+        """The resourceVersions of the objects that were written, by kind and key."""
 
     def assume(
         self, bindings: Sequence[Binding], provisions: Sequence[PersistentVolumeClaim]
     ) -> VolumeReservation | Status:
-        """Assume volumes for claims, and claims to provision; return a failure if an object has changed, else None."""
+        """Assume volumes for claims and claims to provision; return a failure if an object has changed, else None."""
         try:
             for volume, claim in bindings:
                 bound = bound_to(volume, claim)
@@ -67,14 +67,14 @@ class VolumeReservation:
         return self
 
     def undo(self) -> None:
-        """Remove the assumed versions of objects for which no newer version has arrived."""
+        """Remove the assumed versions of objects of which the watch delivered no newer version."""
         for volume, _ in self._bindings:
             self._storage.volumes.restore(volume)
         for claim in self._provisions:
             self._storage.claims.restore(claim)
 
     async def pre_bind(self, handle: Handle) -> str:
-        """Write the assumed objects and wait until the volumes are bound; return an error, empty after success."""
+        """Write the assumed objects and wait until the volumes are bound; return an error, or an empty string."""
         try:
             await self._write(handle)
         except ApiError as error:
@@ -99,7 +99,7 @@ class VolumeReservation:
             self._versions[f"claim {claim.key}"] = await handle.client.select_node(claim, self._node)
 
     def _objects(self) -> list[object]:
-        """Return the objects on which the result depends, so that it is checked only after a change."""
+        """Return the objects that decide whether the volumes are bound; a check is repeated only after one changes."""
         nodes, storage = self._cluster.nodes, self._storage
         row = nodes.row_of.get(self._node, -1)
         claims = [storage.claims.stored(claim.key) for claim in self._provisions]
@@ -114,7 +114,7 @@ class VolumeReservation:
         ]
 
     def _is_done(self) -> bool:
-        """Return whether every claim is bound, according to the watched objects."""
+        """Return whether every claim is bound, according to the objects that the watch delivered."""
         for volume, claim in self._bindings:
             stored = self._storage.claims.stored(claim.key)
             if self._is_older("volume", volume.metadata.name) or stored is None or not is_fully_bound(stored):
@@ -128,7 +128,7 @@ class VolumeReservation:
         return True
 
     def _problem(self) -> str:
-        """Return the error because of which the claims can no longer be bound; empty if there is none."""
+        """Return why the claims can no longer be bound; empty if they still can."""
         if pod_id(self._pod) not in self._cluster.pods.by_id:
             return f'binding volumes: pod does not exist any more: pod "{self._pod.metadata.name}" not found'
         row = self._cluster.nodes.row_of.get(self._node, -1)
@@ -174,7 +174,7 @@ class VolumeReservation:
         return "" if reached[0] else mismatch
 
     def _is_older(self, kind: str, key: str) -> bool:
-        """Return whether the known version of an object is older than the version that was written."""
+        """Return whether the watch's version of an object is older than the version that was written."""
         written = self._versions.get(f"{kind} {key}")
         table = self._storage.volumes if kind == "volume" else self._storage.claims
         stored = table.stored(key)
@@ -182,7 +182,7 @@ class VolumeReservation:
 
 
 def bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume:
-    """Return a copy of a volume with the claim in its claimRef.
+    """Return a copy of a volume whose claimRef names a claim.
 
     Source: component-helpers/storage/volume/pv_helpers.go (GetBindVolumeToClaim).
     """
@@ -199,7 +199,7 @@ def bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Persiste
 
 
 def is_settled(volume: PersistentVolume | None, claim: PersistentVolumeClaim) -> bool:
-    """Return whether the stored volume's claimRef names the claim, so that no write is needed."""
+    """Return whether a volume's claimRef already names the claim, so that no write is needed."""
     if volume is None or not is_meant_for(volume, claim):
         return False
     return volume.spec.claim_ref is not None and volume.spec.claim_ref.uid == claim.metadata.uid
@@ -210,6 +210,6 @@ def _annotated(obj: S, key: str, text: str) -> S:
 
 
 def _order(version: str) -> tuple[int, str]:
-    """Return a key that orders resourceVersions as numbers of any length."""
+    """Return a sort key of resourceVersions: numbers of any length."""
     digits = version.lstrip("0") if version.isdecimal() else ""
     return len(digits), digits

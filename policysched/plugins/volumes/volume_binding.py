@@ -100,7 +100,7 @@ def _capacity_helps(measure: Measure, pod: Pod, change: Change, cluster: Cluster
 
 
 class VolumeBinding(ScoresInRange, PerPod, FilterPlugin[VolumeRows], ScorePlugin[Scores], ReservePlugin, PreBindPlugin):
-    """The VolumeBinding plugin.
+    """The VolumeBinding plugin: filters nodes by the pod's claims, and binds volumes to unbound claims.
 
     Args:
         bind_timeout: longest wait of a binding for volumes. Units: seconds.
@@ -133,13 +133,13 @@ class VolumeBinding(ScoresInRange, PerPod, FilterPlugin[VolumeRows], ScorePlugin
         self.hints = (*self.hints, changed_capacity)
         self._reach: VolumeTopology | None = None
         self._latest: tuple[Pod, VolumeRows] | None = None
-        """The filtered pod whose scores are not computed yet, with its results."""
+        """The last pod that was filtered and not scored yet, with its results."""
         if curve is not None:
             self.class_score = AlwaysZeroScore(self.name)
             self.scores_after_pre_filter = self.scores_after_filter = True
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> PreparedFilter[VolumeRows]:
-        """Evaluate the pod's claims on every row; skip pods without claims."""
+        """Return the results of the pod's claims on every row; SKIP for pods without claims."""
         claims = claims_of(pod, cluster.storage)
         if not isinstance(claims, Claims):
             return SKIP if claims is None else claims
@@ -153,13 +153,13 @@ class VolumeBinding(ScoresInRange, PerPod, FilterPlugin[VolumeRows], ScorePlugin
         return state.codes[rows]
 
     def reason(self, state: VolumeRows, code: int) -> Status:
-        """Return the status with all rejection reasons for a reason code."""
+        """Return the status that a reason code stands for, with all reasons."""
         if code >= FAILED:
             return Status(Code.ERROR, (state.errors[code - FAILED],))
         return unresolvable(*(text for bit, text in REASONS.items() if code & bit))
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> Scores | Nothing:
-        """Return the scores of all rows by storage utilization; 0 for pods without claims."""
+        """Return the scores of all rows by utilization of storage; 0 for pods without claims."""
         if self._curve is None:
             return SKIP
         latest, self._latest = self._latest, None
@@ -174,7 +174,7 @@ class VolumeBinding(ScoresInRange, PerPod, FilterPlugin[VolumeRows], ScorePlugin
         return state[rows]
 
     def reserve(self, assumed: AssumedPod) -> Status | None:
-        """Assume the volumes and claims that the pod uses on its node, if a claim is unbound."""
+        """Assume the volumes and claims that the pod uses on its node, if a claim is not bound."""
         pod, cluster = assumed.pod, assumed.cluster
         claims = claims_of(pod, cluster.storage)
         if not isinstance(claims, Claims):
@@ -197,7 +197,7 @@ class VolumeBinding(ScoresInRange, PerPod, FilterPlugin[VolumeRows], ScorePlugin
             held.undo()
 
     def pre_bind_pre_flight(self, assumed: AssumedPod) -> PreFlight:
-        """Return whether volumes have to be bound, with PreBind parallel to other plugins."""
+        """Return whether PreBind has volumes to bind; it allows parallel calls of other plugins."""
         return PreFlight(works=self.name in assumed.state, parallel=True)
 
     async def pre_bind(self, assumed: AssumedPod, handle: Handle) -> Status | None:
@@ -207,7 +207,7 @@ class VolumeBinding(ScoresInRange, PerPod, FilterPlugin[VolumeRows], ScorePlugin
         return Status(Code.ERROR, (problem,)) if problem else None
 
     def _rows(self, claims: Claims, cluster: Cluster) -> VolumeRows:
-        """Evaluate the pod's claims on every row, with a cache of the nodes that can reach each volume."""
+        """Return the results of the pod's claims on every row; which nodes can reach a volume is cached."""
         cluster.attachments.refresh()
         if self._reach is None or not self._reach.is_in(cluster):
             self._reach = VolumeTopology(cluster, measure=self._measure)
@@ -216,7 +216,7 @@ class VolumeBinding(ScoresInRange, PerPod, FilterPlugin[VolumeRows], ScorePlugin
 
 
 class VolumeBindingArguments(PluginArguments, frozen=True):
-    """The arguments of VolumeBinding without scores."""
+    """The arguments of VolumeBinding in releases without scores."""
 
     bind_timeout_seconds: Int64 = 600
     shape: tuple[ShapePoint, ...] | None = None
@@ -233,10 +233,10 @@ class VolumeBindingArguments(PluginArguments, frozen=True):
 
 
 class ScoringArguments(VolumeBindingArguments, frozen=True):
-    """The arguments of VolumeBinding with scores."""
+    """The arguments of VolumeBinding in releases with scores."""
 
     def __post_init__(self) -> None:
-        """Set the default score curve: the less utilized the storage, the higher the score."""
+        """Set the default score curve: a lower utilization of the storage gives a higher score."""
         force_setattr(self, "shape", self.shape or DEFAULT_SHAPE)
 
     def _shape_faults(self) -> Iterator[Fault]:
@@ -244,6 +244,6 @@ class ScoringArguments(VolumeBindingArguments, frozen=True):
 
 
 def volume_binding(given: VolumeBindingArguments, *, measure: Measure = value) -> VolumeBinding:
-    """Create VolumeBinding; the plugin scores if the arguments have a score curve."""
+    """Create VolumeBinding; the plugin scores only if the arguments have a score curve."""
     curve = None if given.shape is None else curve_of(given.shape)
     return VolumeBinding(float(given.bind_timeout_seconds), curve, measure=measure)

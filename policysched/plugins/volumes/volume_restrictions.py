@@ -1,4 +1,4 @@
-"""VolumeRestrictions: rejects nodes where a disk of the pod is in use, and pods whose ReadWriteOncePod claim is in use.
+"""VolumeRestrictions: rejects nodes where a disk of the pod is used, and pods whose ReadWriteOncePod claim is used.
 
 Both kinds of conflict end when the other pod is deleted.
 
@@ -49,15 +49,15 @@ DISK, CLAIM = 1, 2
 
 @dataclass(frozen=True, slots=True)
 class Conflicts:
-    """The filter's state: placed pods that use the pod's disks or ReadWriteOncePod claims."""
+    """The filter's state: the placed pods that use the pod's disks or ReadWriteOncePod claims."""
 
     cluster: Cluster
     disks: Disks
     rows: Mapping[int, int]
-    """The number of conflicting pods on each row."""
+    """The number of pods on each row that use a disk of the pod in a conflicting way."""
     claims: ExclusiveClaims
     in_use: int
-    """The number of the pod's ReadWriteOncePod claims that a pod on an existing node uses."""
+    """The number of the pod's ReadWriteOncePod claims that placed pods use."""
 
 
 class Disks:
@@ -72,13 +72,13 @@ class Disks:
             self._names.setdefault(DISK_KINDS[kind], set()).add(name)
 
     def conflict_with(self, other: Pod) -> bool:
-        """Return whether a pod uses one of the disks in a conflicting way."""
+        """Return whether another pod uses one of the disks in a conflicting way."""
         alike = chain.from_iterable(kind.named(other.spec.volumes, names) for kind, names in self._names.items())
         theirs = (disk for volume in alike for disk in disks_of_volume(volume))
         return any(disk in self._writable and (self._writable[disk] or not read_only) for disk, read_only in theirs)
 
     def conflicting(self, users: VolumeUsers) -> set[str]:
-        """Return the identities of the placed pods that use one of the disks in a conflicting way.
+        """Return the identities of the given placed pods that use one of the disks in a conflicting way.
 
         Cost: O(disks and their users), however many volumes other pods have.
         """
@@ -100,13 +100,13 @@ class ExclusiveClaims:
     names: frozenset[str]
 
     def count_in_use(self, cluster: Cluster) -> int:
-        """Return how many of the claims a pod on an existing node uses."""
+        """Return how many of the claims are used by pods on existing nodes."""
         users, present = cluster.storage.volume_users, cluster.nodes.present.data
         rows = (users.rows_stating(f"{self.namespace}/{name}") for name in self.names)
         return sum(any(present[row] for row in stating) for stating in rows)
 
     def count_volumes(self, pod: Pod) -> int:
-        """Count the volumes of a pod that use one of the claims; in any namespace, as in kube-scheduler."""
+        """Return how many volumes of a pod use one of the claims; namespaces are ignored, as in kube-scheduler."""
         sources = (volume.persistent_volume_claim for volume in pod.spec.volumes)
         return sum(source is not None and source.claim_name in self.names for source in sources)
 
@@ -119,7 +119,7 @@ def _deletion_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa
 
 
 class VolumeRestrictions(PerPod, WhatIfFilter[Conflicts]):
-    """The VolumeRestrictions plugin."""
+    """The VolumeRestrictions plugin: rejects conflicting uses of disks and ReadWriteOncePod claims."""
 
     name = "VolumeRestrictions"
     filter_reads = Aspect.PODS
@@ -132,7 +132,7 @@ class VolumeRestrictions(PerPod, WhatIfFilter[Conflicts]):
     has_own_results = staticmethod(uses_volumes)
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> PreparedFilter[Conflicts]:
-        """Find the placed pods with conflicting disks, and the ReadWriteOncePod claims in use.
+        """Return the placed pods with conflicting disks, and how many ReadWriteOncePod claims are in use.
 
         Cost: O(volumes of the pod, and the placed pods that use them).
         """
@@ -153,7 +153,7 @@ class VolumeRestrictions(PerPod, WhatIfFilter[Conflicts]):
         return Conflicts(cluster, disks, rows, claims, in_use)
 
     def filter(self, state: Conflicts, rows: Rows) -> Codes:
-        """Reject rows with a conflicting disk, and all rows if a ReadWriteOncePod claim is in use."""
+        """Reject rows with a conflicting disk; reject all rows if a ReadWriteOncePod claim is in use."""
         nodes = state.cluster.nodes
         codes = np.full(row_count(nodes, rows), CLAIM if state.in_use else 0, np.int32)
         numbers = np.arange(nodes.columns.capacity)[rows]
@@ -161,7 +161,7 @@ class VolumeRestrictions(PerPod, WhatIfFilter[Conflicts]):
         return codes
 
     def filter_changed(self, state: Conflicts, changed: ChangedRow) -> Status | None:
-        """Return the rejection if, after adding and removing pods, a disk or a claim is in use; else None.
+        """Return the rejection if a disk or a claim is in use on a simulated row, else None.
 
         A claim is counted once, and each volume of a removed pod subtracts one: at most one pod uses a claim.
         """
@@ -176,5 +176,5 @@ class VolumeRestrictions(PerPod, WhatIfFilter[Conflicts]):
         return self.reason(state, CLAIM) if in_use > 0 else None
 
     def reason(self, state: Conflicts, code: int) -> Status:  # noqa: ARG002 - the code says it all
-        """Return the status for a reason code: a disk or a ReadWriteOncePod claim is in use."""
+        """Return the status that a reason code stands for: a disk or a ReadWriteOncePod claim is in use."""
         return unschedulable(DISK_REASON if code == DISK else CLAIM_REASON)

@@ -1,4 +1,4 @@
-"""The results of a pod's claims on each row: reason codes, scores, and the volumes that the pod would use.
+"""`VolumeRows`: the results of a pod's volume claims on each row: reason codes, scores, and the volumes to use.
 
 Shapes: N rows in use.
 Source: plugins/volumebinding/binder.go (FindPodVolumes, checkBoundClaims, findMatchingVolumes, checkVolumeProvisions,
@@ -32,11 +32,11 @@ REASONS: Final = {
     GONE: "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
 }
 FAILED: Final = 16
-"""First reason code that stands for an error."""
+"""The first reason code that stands for an error."""
 
 
 class VolumeRows:
-    """The results of a pod's claims on each row: reason codes, and the volumes that the pod would use.
+    """The results of a pod's volume claims on each row: reason codes, and the volumes that the pod would use.
 
     Each reason is one bit of a row's code, so a row can have several reasons; the codes of errors begin at FAILED.
 
@@ -52,11 +52,11 @@ class VolumeRows:
         self.errors: list[str] = []
         self.matches: list[Match] = []
         self.provisions: list[tuple[PersistentVolumeClaim, Mask]] = []
-        """The claims with the rows where a volume would be provisioned."""
+        """The claims for which volumes would be provisioned, each with the rows where that is possible."""
         self._everywhere = reach.everywhere
         self._allowed_of: dict[str, Mask] = {}
         self._room: dict[str, tuple[Mask, Size | float]] = {}
-        """By class, the rows left by its last claim, and the largest volume that fits all of them."""
+        """By StorageClass, the rows that its last claim left feasible, and the largest volume that fits all of them."""
         self._check_bound(claims)
         if claims.waiting:
             self._check_waiting(claims)
@@ -75,7 +75,7 @@ class VolumeRows:
         return storage_scores(self.matches, self._limited(), curve, self.codes.size)
 
     def _limited(self) -> Iterator[tuple[PersistentVolumeClaim, CapacityRows]]:
-        """Yield the claims to provision whose drivers report capacities, with the capacities.
+        """Yield the claims to provision whose drivers publish capacities, each with these capacities.
 
         A claim of several volumes is repeated.
         """
@@ -89,7 +89,7 @@ class VolumeRows:
                 yield claim, self._reach.capacities(of_class.metadata.name)
 
     def _check_bound(self, claims: Claims) -> None:
-        """Evaluate the volumes of bound claims; the first volume that rejects a row determines the reason."""
+        """Evaluate the volumes of bound claims; of several volumes that reject a row, the first sets the reason."""
         asked = self._everywhere
         for name in dict.fromkeys(claim.spec.volume_name for claim in claims.bound):
             volume = self._storage.volumes.get(name)
@@ -118,7 +118,7 @@ class VolumeRows:
             asked = self._provision(claim, asked if rows is self._everywhere else asked & rows, asked)
 
     def _on_selected(self, claims: list[PersistentVolumeClaim], asked: Mask) -> Mask:
-        """Reject the rows that are not the selected nodes of claims; return the rows that remain."""
+        """Reject the rows that are not the selected nodes of claims; return the rows that are not rejected."""
         names = self._cluster.nodes.name.data[: self.codes.size]
         for node in dict.fromkeys(claim.metadata.annotations[SELECTED_NODE] for claim in claims):
             here = names == self._cluster.strings.find(node)
@@ -131,7 +131,7 @@ class VolumeRows:
     def _match(
         self, claims: list[PersistentVolumeClaim], asked: Mask
     ) -> list[tuple[PersistentVolumeClaim, Mask]] | None:
-        """Match claims with existing volumes; return the unmatched claims with their rows; None after an error.
+        """Choose existing volumes for claims; return the claims without volume, with their rows; None after an error.
 
         A claim without a volume on any row is returned once, even if several volumes of the pod name it.
         """
@@ -157,7 +157,7 @@ class VolumeRows:
         return unmatched
 
     def _provision(self, claim: PersistentVolumeClaim, needed: Mask, asked: Mask) -> Mask:
-        """Evaluate on which rows a volume can be provisioned for a claim; return the rows that remain feasible.
+        """Reject the rows on which no volume can be provisioned for a claim; return the rows that are not rejected.
 
         Cost: O(nodes), unless the rows are those of the previous claim of the class and all have room.
         """
@@ -191,7 +191,7 @@ class VolumeRows:
         return asked
 
     def _has_known_room(self, claim: PersistentVolumeClaim, name: str, rows: Mask) -> bool:
-        """Return whether the same rows remained for an earlier claim of the class and all have room for this claim."""
+        """Return whether an earlier claim of the class left the same rows, all with room for this claim."""
         room = self._room.get(name)
         if room is None or room[0] is not rows:
             return False
@@ -199,7 +199,7 @@ class VolumeRows:
         return amount is None or self._reach.measure(amount) <= room[1]
 
     def _note_room(self, of_class: StorageClass, rows: Mask) -> None:
-        """Store the rows that remained for a claim, and the largest volume of the class that fits on all of them."""
+        """Store the rows that a claim left feasible, and the largest volume of the class that fits all of them."""
         if not np.count_nonzero(rows):
             return
         least: Size | float = math.inf

@@ -1,4 +1,4 @@
-"""The free volumes of a class as a table of bit sets, to match many claims quickly.
+"""`VolumeTable`: the free volumes of a StorageClass as bit sets, to choose volumes for many claims quickly.
 
 A pod may name thousands of claims, and a cluster may have thousands of volumes. The volumes that suit a claim are the
 intersection of sets: the volumes with an access mode, with a value of a label, and so on. A set is an integer with one
@@ -20,11 +20,11 @@ from policysched.state.volumes.storage import FreeVolume
 FILESYSTEM: Final = "Filesystem"
 """The default volumeMode of claims and volumes."""
 FEW: Final = 64
-"""Number of volumes with a text above which the text's bit set is cached."""
+"""Number of volumes with the same text from which the bit set of the text is cached."""
 
 
 class VolumeTable:
-    """The free volumes of one class as bit sets, without volumes that are used on all their nodes.
+    """The free volumes of one StorageClass as bit sets, without volumes that are chosen on all nodes they reach.
 
     Args:
         volumes: The volumes, the smallest first.
@@ -47,10 +47,10 @@ class VolumeTable:
         for place, volume in enumerate(volumes):
             self._of_affinity[volume.affinity].append(place)
         self._labels: Mapping[str, PlacesByText] | None = None
-        """The volumes by label and value; None before the first selector."""
+        """The volumes by label key and value; None until a claim has a selector."""
 
     def suiting(self, claim: PersistentVolumeClaim, selector: IndexedSelector | None, size: Quantity) -> int:
-        """Return the bit set of the volumes that suit a claim."""
+        """Return the bit set of the volumes that fulfil a claim."""
         spec, begin = claim.spec, bisect_left(self.volumes, (size.number, ""))
         found = self._everything >> begin << begin
         found &= self._kinds.having(spec.volume_mode or FILESYSTEM)
@@ -60,7 +60,7 @@ class VolumeTable:
         return found if selector is None or not found else found & self._selected(selector)
 
     def usable(self, suiting: int, used_up: Collection[str], reached: Collection[bytes]) -> Iterator[FreeVolume]:
-        """Yield the volumes of a bit set, the smallest first, except volumes to skip.
+        """Yield the volumes of a bit set, smallest first, without the volumes to skip.
 
         Args:
             suiting: The set.
@@ -109,7 +109,7 @@ class VolumeTable:
 
 
 class PlacesByText:
-    """For each text, such as a label value, the set of volumes that have the text.
+    """The indices of volumes by a text that they have, such as the value of a label.
 
     Args:
         size: The number of volumes.
@@ -126,10 +126,10 @@ class PlacesByText:
             for text in texts:
                 self._places[text].append(place)
         self.all = bits((place for places in self._places.values() for place in places), size)
-        """The set of volumes with any text."""
+        """The bit set of the volumes that have any text."""
 
     def among(self, texts: Set[str]) -> Set[str]:
-        """Return which of some texts at least one volume has."""
+        """Return those of some texts that at least one volume has."""
         return self._places.keys() & texts
 
     def having(self, *texts: str) -> int:
@@ -147,7 +147,7 @@ class PlacesByText:
 
 
 def bits(places: Iterable[int], size: int) -> int:
-    """Return indices as a bit set."""
+    """Return indices as a bit set, an integer with one bit for each index."""
     found = bytearray(size // 8 + 1)
     for place in places:
         found[place >> 3] |= 1 << (place & 7)

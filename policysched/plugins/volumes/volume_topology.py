@@ -1,4 +1,4 @@
-"""Masks of the rows that volumes' node affinity and StorageClasses' allowed topologies match.
+"""`VolumeTopology`: the rows that match volumes' node affinity and StorageClasses' allowed topologies.
 
 Field requirements in the node affinity of a volume match no node, and so do selectors that cannot be parsed.
 
@@ -37,15 +37,15 @@ KEPT = 256
 MOST_AFFINITIES = 1 << 16
 """Maximum number of cached node affinities of volumes."""
 MOST_ROWS = 2 << 20
-"""Maximum total number of cached rows of all topologies."""
+"""Maximum number of cached rows of all topologies together."""
 FEW_ROWS = 16
-"""Largest number of rows of a volume that are cached as a list instead of as a mask."""
+"""Maximum number of a volume's rows that are cached as a list; more rows are cached as a mask."""
 _ENCODER = msgspec.json.Encoder()
 Demands: TypeAlias = tuple[LabelRequirement, ...]
 
 
 class VolumeTopology:
-    """The rows that can reach each volume, cached by node affinity until a node changes.
+    """The rows that can reach each volume; cached by node affinity until a node changes.
 
     Callers must not change the masks.
 
@@ -76,19 +76,19 @@ class VolumeTopology:
         self.measure = measure
         self._masks: LRUCache[bytes, Mask] = LRUCache(KEPT)
         self._rows_of: LRUCache[bytes, RowNumbers] = LRUCache(MOST_ROWS, lambda rows: 1 + rows.size)
-        """The rows of each topology of a CSIStorageCapacity."""
+        """The rows that match the topology of a CSIStorageCapacity, by topology."""
         self._demands: LRUCache[bytes, Demands] = LRUCache(MOST_AFFINITIES)
-        """The label values that affinities with one term demand, if these are few."""
+        """The label values that a node affinity with a single term requires, if these are few, by affinity."""
         self._few: LRUCache[bytes, RowNumbers | None] = LRUCache(MOST_AFFINITIES)
-        """The rows of affinities that match few rows; None for other affinities."""
+        """The rows that match a node affinity if these are few; None for other affinities."""
         self._rows_by_value: dict[str, dict[int, RowNumbers]] = {}
-        """The rows by label and value, for the labels of topologies."""
+        """The rows by label key and value, for the labels of topologies."""
         self._capacities: dict[str, tuple[int, CapacityRows]] = {}
-        """The storage on each row by class, with the version of the capacities."""
+        """The storage on each row by StorageClass, with the version of the CSIStorageCapacities."""
         self._seen = (-1, 0)
         self._rows: slice
         self.everywhere: Mask
-        """All rows."""
+        """Mask of all rows."""
         self.refresh()
 
     def is_in(self, cluster: Cluster) -> bool:
@@ -96,7 +96,7 @@ class VolumeTopology:
         return self._cluster is cluster
 
     def refresh(self) -> None:
-        """Drop cached masks after a change of nodes, or if rows were added."""
+        """Drop the cached rows if nodes changed or rows were added."""
         now = (self._cluster.journal.about_nodes, self._cluster.nodes.size)
         if self._seen != now:
             self._seen = now
@@ -109,7 +109,7 @@ class VolumeTopology:
             self.everywhere = np.ones(self._rows.stop - self._rows.start, np.bool_)
 
     def holds(self, affinity: VolumeNodeAffinity | None, key: bytes = b"") -> Mask:
-        """Return the rows that a volume's node affinity matches.
+        """Return the rows that match a volume's node affinity.
 
         Args:
             affinity: The node affinity.
@@ -126,7 +126,7 @@ class VolumeTopology:
         return mask
 
     def few_rows(self, affinity: VolumeNodeAffinity | None, key: bytes) -> RowNumbers | None:
-        """Return the rows that a volume's node affinity matches if they are few, as for a local volume; else None.
+        """Return the rows that match a volume's node affinity if these are few, as for a local volume; else None.
 
         The cost is a lookup in a table, without an operation on all nodes.
 
@@ -151,7 +151,7 @@ class VolumeTopology:
         return rows
 
     def of(self, volume: PersistentVolume) -> tuple[Mask, Mask | None, str]:
-        """Return the rows that can reach a bound volume; on nodes migrated to its CSI driver, by the driver's labels.
+        """Return the rows that can reach a bound volume; for a volume migrated to a CSI driver, by the driver's labels.
 
         Returns:
             The rows that reach the volume; the rows with an error, or None; the error.
@@ -170,7 +170,7 @@ class VolumeTopology:
         return np.where(moved, self._holds_for_driver(volume, migration), plain), None, ""
 
     def _holds_for_driver(self, volume: PersistentVolume, migration: Migration) -> Mask:
-        """Return the rows whose CSI driver labels match a volume's node affinity."""
+        """Return the rows on which the CSI driver's labels match a volume's node affinity."""
         key = _ENCODER.encode([migration.driver, volume.spec.node_affinity, volume.metadata.labels])
         mask = self._masks.get(key)
         if mask is None:
@@ -178,7 +178,7 @@ class VolumeTopology:
         return mask
 
     def allowed(self, of_class: StorageClass) -> Mask:
-        """Return the rows on which a StorageClass may provision, according to its allowed topologies."""
+        """Return the rows on which a StorageClass may provision volumes, by its allowed topologies."""
         if not of_class.allowed_topologies:
             return self.everywhere
         key = b"topologies" + _ENCODER.encode(of_class.allowed_topologies)
@@ -205,7 +205,7 @@ class VolumeTopology:
         return known[1]
 
     def _rows_of_topology(self, topology: LabelSelector) -> RowNumbers:
-        """Return the rows that a topology's label selector matches; an invalid selector matches no row."""
+        """Return the rows that match a topology's label selector; an invalid selector matches no row."""
         key = _ENCODER.encode(topology)
         rows = self._rows_of.get(key)
         if rows is None:
@@ -218,7 +218,7 @@ class VolumeTopology:
         return rows
 
     def _rows_with(self, requirements: tuple[LabelRequirement, ...] | None) -> RowNumbers:
-        """Return the rows that meet label requirements; required label values are looked up in an index."""
+        """Return the rows that match label requirements, looked up in an index of label values."""
         if requirements is None:
             return NO_ROWS
         first = next((one for one in requirements if one.operator is Operator.IN), None)
@@ -234,7 +234,7 @@ class VolumeTopology:
         return rows[_holds(NodeSelectorMatcher(terms=(NodeTerm(others),)), self._cluster, rows)]
 
     def _by_value(self, key: str) -> dict[int, RowNumbers]:
-        """Return the rows that have each value of a label."""
+        """Return the rows of each value of a label."""
         if key not in self._rows_by_value:
             codes = self._cluster.nodes.labels(key)[: self._cluster.nodes.size]
             order = codes.argsort(kind="stable")
@@ -246,7 +246,7 @@ class VolumeTopology:
 
 
 def _demands(required: NodeSelector) -> Demands:
-    """Return the label values that a node affinity with one term requires; None if there are many, or several terms."""
+    """Return the label values that a node affinity requires; None if there are many, or several terms."""
     terms = lenient_node_selector(required).terms or ()
     if len(terms) != 1:
         return ()

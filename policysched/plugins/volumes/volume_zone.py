@@ -53,7 +53,7 @@ _STABLE: Final = {BETA_ZONE: ZONE, BETA_REGION: REGION}
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """A zone or region label of a volume, with the values that a node may have."""
+    """A zone or region label of a volume, with the values that a node may have for it."""
 
     key: str
     values: frozenset[str]
@@ -69,7 +69,7 @@ def topologies_of(volume: PersistentVolume) -> list[Topology]:
 
 
 def _volume_of(storage: Storage, pod: Pod, name: str) -> PersistentVolume | Status | None:
-    """Return the volume of a claim, None if the claim waits for the pod, or a rejection if the volume is missing."""
+    """Return the volume of a claim; None if the claim waits for the pod; a rejection if the volume is missing."""
     if not name:
         return unresolvable("PersistentVolumeClaim had no name")
     claim = stored_claim(storage, pod, name)
@@ -106,7 +106,7 @@ def _topology_changed(pod: Pod, change: Change, cluster: Cluster) -> bool:  # no
 
 
 def _outside(topologies: Iterable[Topology], nodes: NodeTable, rows: Rows) -> Mask:
-    """Return the rows with a zone or region label but without an allowed value of one topology. Shapes: (R,)."""
+    """Return the rows that have zone or region labels, but not an allowed value of a topology. Shapes: (R,)."""
     columns = {key: nodes.labels(key)[rows] for key in LABELS}
     labelled: Mask = np.zeros(row_count(nodes, rows), np.bool_)
     for column in columns.values():
@@ -122,7 +122,7 @@ def _outside(topologies: Iterable[Topology], nodes: NodeTable, rows: Rows) -> Ma
 
 
 class VolumeZone(PerPod, OneReasonFilter[RowTest]):
-    """The VolumeZone plugin."""
+    """The VolumeZone plugin: filters nodes by the zones and regions of the pod's bound volumes."""
 
     name = "VolumeZone"
     filter_reads = Aspect.LABELS
@@ -137,7 +137,7 @@ class VolumeZone(PerPod, OneReasonFilter[RowTest]):
     has_own_results = staticmethod(uses_volumes)
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> PreparedFilter[RowTest]:
-        """Collect the zones and regions of the pod's bound volumes; skip pods whose volumes have none."""
+        """Return the zones and regions of the pod's bound volumes; SKIP for pods whose volumes have none."""
         topologies: list[Topology] = []
         for name in stated_claims(pod):
             volume = _volume_of(cluster.storage, pod, name)
