@@ -49,7 +49,7 @@ _LITERALS: Final = {
 
 
 class Checked:
-    """Result of the type checker: the type of each node, the overloads of each call, and the names that are types.
+    """The result of type checking: the type of each node, the overloads of each call, and qualified names.
 
     Args:
         cel_0_29: Whether the rules are those of cel-go 0.29, instead of 0.26.
@@ -60,9 +60,9 @@ class Checked:
         self.types: dict[CelNode, CelType] = {}
         self.overloads: dict[CelNode, list[Overload]] = {}
         self.names: dict[CelNode, str] = {}
-        """The names of nodes that are a variable or a type."""
+        """The qualified names of the nodes that are a variable or a type."""
         self.functions: dict[CelNode, str] = {}
-        """Qualified function names of calls that look like methods."""
+        """The qualified names of functions in calls that look like method calls."""
 
 
 def check(node: CelNode, issues: Issues, work: Budget, *, cel_0_29: bool, is_new: bool) -> Checked:

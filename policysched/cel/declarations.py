@@ -43,9 +43,9 @@ _NAMED: Final = {
 ONLY_STORED: Final = frozenset(("includes",))
 """Functions that an API server with default feature gates allows in stored expressions, but not in new ones."""
 _REMOVED: Final = frozenset(("int64_to_duration",))
-"""Overloads that cel-go 0.29 does not have, unlike earlier versions."""
+"""The overloads that earlier versions have, but cel-go 0.29 does not."""
 _CHANGED: Final = frozenset(("lists_range", "string_index_of_string_int", "string_last_index_of_string_int"))
-"""Overloads that cel-go 0.29 evaluates differently from earlier versions."""
+"""The overloads that cel-go 0.29 evaluates differently than earlier versions."""
 
 
 @lru_cache(maxsize=2)
@@ -124,20 +124,20 @@ TYPE_NAMES: Final[dict[str, CelType]] = {
     "duration": types.DURATION,
     "timestamp": types.TIMESTAMP,
 }
-"""Types that a CEL expression can name."""
+"""The types that an expression can name."""
 RUNTIME_TYPES: Final = {
     name: of for name, of in TYPE_NAMES.items() if name not in {types.DEVICE.name, "duration", "timestamp"}
 }
-"""Types that a CEL expression can use as values."""
+"""The types that an expression can use as values."""
 FIELDS: Final[dict[str, CelType]] = {
     "driver": types.STRING,
     "allowMultipleAllocations": types.BOOL,
     "attributes": map_of(types.STRING, map_of(types.STRING, types.ANY)),
     "capacity": map_of(types.STRING, map_of(types.STRING, types.QUANTITY)),
 }
-"""Types of the fields of `device`, if each attribute is a single value."""
+"""The types of the fields of `device`, if each attribute has a single value."""
 FIELDS_WITH_LISTS: Final = {**FIELDS, "attributes": map_of(types.STRING, map_of(types.STRING, types.DYN))}
-"""Types of the fields of `device`, if an attribute can be a list."""
+"""The types of the fields of `device`, if an attribute can have a list of values."""
 VARIABLE: Final = "device"
 
 

@@ -31,23 +31,23 @@ from policysched.cel.work import LIMIT
 from policysched.model import quantity as amounts
 
 _FRAMES: Final = 20_000
-"""Recursion limit while the most deeply nested expression is evaluated. Units: Python frames."""
+"""Python's recursion limit while the most deeply nested expression is evaluated. Units: frames."""
 _DEEP: Final = 50
-"""Nesting depth up to which an expression is evaluated under Python's normal recursion limit."""
+"""Nesting depth up to which an expression is evaluated with Python's normal recursion limit."""
 _MOST_CHARACTERS: Final = 100_000
 COST_LIMIT: Final = "operation cancelled: actual cost limit exceeded"
 TOO_LARGE: Final = "program instantiation failed: its types, patterns and constants take too much to compile"
 _CHECKING: Final = LIMIT // 4
-"""Cost limit of the comparisons of types by the checker; a selector above the limit is invalid."""
+"""Cost limit for comparing types in the checker; a selector beyond it is invalid."""
 
 
 class InvalidDeviceSelectorError(ValueError):
-    """A device selector is invalid; the message is the message of Kubernetes."""
+    """Raised if a device selector is invalid; has the message of Kubernetes."""
 
     def __init__(self, message: str, issues: tuple[Issue, ...] = ()) -> None:
         super().__init__(message)
         self.issues = issues
-        """The errors with their positions, in the order of the text; empty for an error of the whole text."""
+        """The errors with positions, in the order of the text; empty if an error concerns the whole text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +67,13 @@ class Device:
 
 
 class Variables:
-    """A device, converted to CEL values."""
+    """A device as CEL variables."""
 
     __slots__ = ("_device", "trouble")
 
     def __init__(self, device: Device) -> None:
         self.trouble: str | None = None
-        """The error of every selector, if an attribute of the device is invalid."""
+        """The error that every selector gets if an attribute of the device is invalid; else None."""
         attributes, capacity = DefaultMap(), DefaultMap()
         for name in sorted(device.attributes):
             value = _attribute(device.attributes[name])

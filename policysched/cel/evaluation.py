@@ -56,7 +56,7 @@ _IN_SET: Final = frozenset({bool, int, Uint, float, str})
 
 
 class ProgramError(ValueError):
-    """The expression contains an invalid constant; the message is the message of cel-go."""
+    """Raised if an expression has an invalid constant; has the message of cel-go."""
 
 
 def compile_closures(node: CelNode, checked: Checked, variable: str, work: Budget) -> tuple[Closure, int]:
@@ -344,7 +344,7 @@ class _Compiler:
         return self._constant(entries([])) if constant else entries
 
     def _message(self, node: MessageNode) -> Closure:
-        """Make the closure of a message literal, whose value is an error: no known type can be constructed."""
+        """Return the closure of a message literal; its value is an error, as no known type can be constructed."""
         unknown = Error(f"unknown type '{node.type_name.removeprefix('.')}'")
         values = [self.of(one.value) for one in node.entries]
 
@@ -438,12 +438,12 @@ def _slot(place: int) -> Closure:
 
 
 def _is_chained(node: CelNode) -> bool:
-    """Return whether a node accesses a field or an element; cel-go evaluates a chain of accesses as one lookup."""
+    """Return whether a node accesses a field or element, because cel-go evaluates a chain of accesses as one lookup."""
     return isinstance(node, Select) or (isinstance(node, CallNode) and node.function in {"_[_]", "_[?_]", "_?._"})
 
 
 def _equal_forms(value: Any) -> list[Any]:
-    """Return the map keys that match a value: of the value itself, and of equal numbers of other types."""
+    """Return the map keys equal to a value: the value itself, and equal numbers of other types."""
     kind, forms = type(value), [key_form(value)]
     if kind is float:
         if value.is_integer():

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 NOWHERE: Final = -1
-"""Offset of an error that concerns the whole text."""
+"""The offset of an error that concerns the whole text."""
 _MOST: Final = 100
 _LONGEST_LINE: Final = 16384
 
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """One error in an expression; `at` is an offset in code points, line and column count from 1."""
+    """An error in an expression; `at` is an offset in code points; line and column count from 1."""
 
     message: str
     at: int
@@ -33,13 +33,13 @@ class Issues:
     number: int = 0
 
     def report(self, at: int, message: str) -> None:
-        """Add an error; from the 101st on, errors are only counted."""
+        """Add an error; after 100 errors, further errors are only counted."""
         self.number += 1
         if self.number <= _MOST:
             self.found.append(Issue(message, at, *self._place(at)))
 
     def shown(self) -> str:
-        """Format all errors in the order of their positions, each with its line and a caret."""
+        """Return all errors as text in the order of their positions, each with its line and a caret."""
         lines = self.text.split("\n")
         said = [_shown(one, lines) for one in self.ordered()]
         if self.number > _MOST:

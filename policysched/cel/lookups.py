@@ -34,7 +34,7 @@ def look_up(value: Any, key: Any, *, chained: bool) -> Any:
 
 
 def look_up_optional(value: Any, key: Any, *, chained: bool) -> Any:
-    """Return a field or an element as an optional value, `optional.none()` if there is no such field or element."""
+    """Return a field or element as an optional value; `optional.none()` if it is missing."""
     value = _unwrapped(value, chained=chained)
     if value is NONE or type(value) is Error:
         return value

@@ -1,4 +1,4 @@
-"""Finds the device attributes that an expression reads; devices with equal attributes have the same result.
+"""Finds the device attributes that an expression reads, as devices with equal attributes give the same result.
 
 Source: k8s.io/dynamic-resource-allocation v0.36 cel/compile.go (the variable `device`).
 """
@@ -12,13 +12,13 @@ from policysched.cel.declarations import VARIABLE
 from policysched.cel.syntax.tree import CallNode, CelNode, ConstantNode, Name, Select, children
 
 Attribute = tuple[str, str]
-"""Domain and identifier of a device attribute."""
+"""The domain and the identifier of a device attribute."""
 _ELEMENTS: Final = frozenset({"_[_]", "_[?_]", "_?._"})
 _ATTRIBUTES: Final = "attributes"
 
 
 def attributes_read(node: CelNode) -> frozenset[Attribute] | None:
-    """Return the device attributes that an expression can read; None if it can read any attribute."""
+    """Return the device attributes that an expression may read; None if it may read any."""
     found = set()
     for path in _paths(node):
         if not path:

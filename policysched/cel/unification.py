@@ -1,4 +1,4 @@
-"""Type unification: whether a type can be assigned to another type, and which type parameters result.
+"""Type unification: decides whether a type can be assigned to another, and with which type parameters.
 
 Source: cel-go v0.26 checker/types.go, checker/mapping.go.
 """
@@ -18,7 +18,7 @@ _COMPOSED: Final = frozenset({"opaque", "list", "map"})
 
 
 def assignable(known: Substitutions, first: CelType, second: CelType, work: Budget) -> Substitutions | None:
-    """Return the type parameters for which `second` can be assigned to `first`; None if it never can."""
+    """Return the type parameters with which `second` can be assigned to `first`; None if it cannot be."""
     made = dict(known)
     return made if _assignable(made, first, second, work) else None
 
@@ -26,7 +26,7 @@ def assignable(known: Substitutions, first: CelType, second: CelType, work: Budg
 def assignable_lists(
     known: Substitutions, first: Sequence[CelType], second: Sequence[CelType], work: Budget
 ) -> Substitutions | None:
-    """Return the type parameters for which all pairs of types can be assigned; None if any pair never can."""
+    """Return the type parameters with which every pair of types can be assigned; None if a pair cannot be."""
     made = dict(known)
     return made if _all_assignable(made, first, second, work) else None
 
@@ -63,7 +63,7 @@ def closed(known: Mapping[str, CelType], all_types: Iterable[CelType]) -> list[C
 
 
 def most_general(first: CelType, second: CelType, work: Budget) -> CelType:
-    """Return the less specific of two assignable types."""
+    """Return the less specific of two types of which one can be assigned to the other."""
     return first if _no_more_specific(first, second, work) else second
 
 

@@ -1,4 +1,4 @@
-"""Checks of a CEL expression after type checking: invalid literals, lists of mixed types, invalid formats.
+"""Checks of a type-checked CEL expression: invalid literals, lists of mixed types, invalid formats.
 
 Source: cel-go v0.26 cel/validator.go, ext/formatting.go (stringFormatValidator).
 """
@@ -131,7 +131,7 @@ def _check_format(call: CallNode, target: CelNode, checked: Checked, issues: Iss
 def _clause_fault(
     part: Clause | FormatError, place: int, values: ListOf, checked: Checked
 ) -> tuple[CelNode | None, str] | None:
-    """Return the error of a clause in a format string, with the wrong argument if any; None if the clause is valid."""
+    """Return the error of a format clause, with the argument that is wrong if any; None if the clause is valid."""
     if place >= len(values.elements):
         return None, f"index {place} out of range"
     if isinstance(part, FormatError):
@@ -143,7 +143,7 @@ def _clause_fault(
 
 
 def _misfit(clause: str, node: CelNode, checked: Checked) -> CelNode | None:
-    """Return the part of a `format()` argument that a clause cannot format; None if all of it can be formatted."""
+    """Return the part of a `format()` argument that a clause cannot format; None if it can format all of it."""
     of = checked.types[node]
     if of is types.DYN:
         return None

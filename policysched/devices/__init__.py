@@ -1,4 +1,4 @@
-"""Devices of resource slices as columns, and the allocator of claims.
+"""The devices of resource slices as columns, and the allocator of resource claims.
 
 Input: slices, device classes, nodes and allocated claims, one change at a time. Output: nodes on which claims can be
 allocated, reasons for the other nodes, and allocations. The package imports `cel` and `model`; `state` and

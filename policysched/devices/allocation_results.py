@@ -1,4 +1,4 @@
-"""`ResultMaker`: makes the allocation for a claim's status: devices, configurations and node selector.
+"""`ResultMaker`: builds the allocation in a claim's status: devices, configurations and node selector.
 
 Source: k8s.io/dynamic-resource-allocation v0.36 and v0.37 structured/internal/incubating/allocator_incubating.go
 (Allocate, createNodeSelector).
@@ -28,7 +28,7 @@ from policysched.model.objects.devices import FROM_CLAIM, FROM_CLASS
 
 
 class ResultMaker:
-    """Makes the allocations that are written into the claims of a pod on one node.
+    """Builds the allocations for the statuses of a pod's claims on one node.
 
     Args:
         node: The node's name.
@@ -49,7 +49,7 @@ class ResultMaker:
     def result(
         self, claim: ResourceClaim, plan: ClaimPlan, devices: Sequence[TakenDevice], chosen: Mapping[int, int]
     ) -> AllocationResult:
-        """Return the allocation of one claim, as it is written into the claim's status.
+        """Return the allocation for the status of one claim.
 
         Args:
             claim: The claim.
@@ -102,7 +102,7 @@ class ResultMaker:
     def _claim_configurations(
         self, claim: ResourceClaim, asks: Sequence[DeviceAsk]
     ) -> Iterator[AllocatedConfiguration]:
-        """Yield the configurations of a claim that apply to its requests."""
+        """Yield the configurations of a claim that apply to the requests which got devices."""
         for one in claim.spec.devices.config:
             times = sum(map(partial(_names, one.requests), asks)) if one.requests else 1
             for _ in range(min(times, 1) if self._applies_to_all else times):
@@ -110,13 +110,13 @@ class ResultMaker:
                 yield AllocatedConfiguration(source=FROM_CLAIM, requests=named, opaque=one.opaque)
 
     def _named(self, requests: Sequence[str], asks: Sequence[DeviceAsk]) -> tuple[str, ...]:
-        """Return the requests that an allocated configuration names."""
+        """Return which of the named requests got devices, as an allocated configuration names them."""
         if self._applies_to_all and all(map(partial(_names, requests), asks)):
             return ()
         return tuple(requests)
 
     def _node_selector(self, claim: ResourceClaim, devices: Sequence[TakenDevice]) -> NodeSelector | None:
-        """Return the selector of the nodes on which all allocated devices can be used; None for every node."""
+        """Return the node selector for all allocated devices of a claim; None if every node can use them."""
         fields: list[Requirement] = []
         labels: list[Requirement] = []
         for taken in devices:

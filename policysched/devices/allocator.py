@@ -1,4 +1,4 @@
-"""`Allocator`: finds the nodes on which the claims of a pod can be allocated, and allocates them on one node."""
+"""`Allocator`: finds the nodes on which a pod's claims can be allocated, and allocates the claims on one node."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ from policysched.model.objects import AllocationResult, DeviceClass, ResourceCla
 from policysched.model.release import Release
 
 STEPS: Final = 300_000
-"""Step limit of one call of an allocator; a call above it ends with a timeout. A step takes about a microsecond."""
+"""Step limit of one call of an allocator, above which the call times out; a step is about a microsecond."""
 _STEPS_TO_COMPILE: Final = 30_000
-"""Step limit for compiling selectors ahead of their first use."""
+"""Step limit for compiling the selectors of claims before their first use."""
 MOST_BYTES: Final = 64 << 20
-"""Memory limit for cached claim specs; above it the least recently used specs are dropped. Units: bytes."""
+"""Maximum memory of the cached claim specs; beyond it, the least recently used are dropped. Units: bytes."""
 MOST_KEPT: Final = 256
-"""Largest number of cached claim specs; above it the least recently used specs are dropped."""
+"""Maximum number of cached claim specs; beyond it, the least recently used are dropped."""
 TIMED_OUT: Final = "timed out trying to allocate devices"
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 
 
 def compile_class(device_class: DeviceClass, release: Release) -> None:
-    """Compile the selectors of a device class for a release before the first claim uses the class."""
+    """Compile the selectors of a device class, for a release, before a claim uses the class."""
     texts = (one.cel.expression for one in device_class.spec.selectors if one.cel is not None)
     with suppress(BudgetExceededError):
         compile_ahead(texts, Budget(_STEPS_TO_COMPILE), release)
 
 
 def compile_claims(claims: Sequence[ResourceClaim], tables: DeviceTables) -> None:
-    """Compile the selectors of claims before the claims are evaluated, within a step limit."""
+    """Compile the selectors of claims before the claims are evaluated, up to a step limit."""
     with suppress(BudgetExceededError):
         compile_ahead(selectors_of(claims, tables.classes), Budget(_STEPS_TO_COMPILE), tables.release)
 
 
 class AllocationAnswers:
-    """Whether the claims of a pod can be allocated, for every node.
+    """Whether a pod's claims can be allocated, for each node.
 
     Attributes:
         codes: An `AllocationAnswer` for each row; codes of rows without a node have no meaning. Read-only; the next
@@ -77,11 +77,11 @@ class AllocationAnswers:
         return self._rows.rows_since(stamp)
 
     def error(self, row: int) -> AllocationError | None:
-        """Return the error of the claims on a row; None if there is no error."""
+        """Return the error of the claims on a row; None without error."""
         return self._allocator.error_of(row, self._rows.outcome(row))
 
     def alternatives(self, row: int) -> Sequence[Mapping[int, int]]:
-        """Return, for each claim, the alternative chosen on a row for each request, by the index of the request.
+        """Return the alternative that each request uses on a row, for each claim, by index of the request.
 
         Alternatives are numbered from 0. The result can be empty if no claim has alternatives.
         """
@@ -89,7 +89,7 @@ class AllocationAnswers:
 
 
 class Allocator:
-    """Allocates the claims of one pod: evaluates them on all nodes, and allocates them on one node.
+    """Evaluates the claims of one pod on all nodes, and allocates them on one node.
 
     The tables cache results by claim spec, so a new allocator is cheap, and only nodes whose devices, labels or pools
     changed are evaluated. An allocator can be used again after changes.
@@ -108,9 +108,9 @@ class Allocator:
         self._length = len(asked)
         self._key = sha256(asked).digest()
         self._known: tuple[int, PreparedClaims] | None = None
-        """The prepared claims of these specs, with the stamp of the tables at their lookup."""
+        """The compiled claims for these specs, and the stamp of the tables at which they were looked up."""
         self._spent_at = -1
-        """The stamp of the tables at which `shared_key` used the steps of the next call."""
+        """The stamp of the tables at which `shared_key` already used the step budget of the next call."""
 
     def answers(self) -> AllocationAnswers:
         """Return for every node whether the claims can be allocated.
@@ -133,7 +133,7 @@ class Allocator:
 
     @property
     def shared_key(self) -> bytes | None:
-        """A key for sharing answers between claims of equal specs; None if the codes are not the whole result.
+        """A key with which claims of equal specs share answers; None if the answers are more than codes.
 
         Errors name claims, and alternatives are chosen node by node. Then the next call of `answers` returns the
         results that were computed here.
@@ -152,7 +152,7 @@ class Allocator:
         return None
 
     def allocate(self, row: int, new_share_id: Callable[[], str]) -> list[AllocationResult] | None:
-        """Return the allocation of each claim on a node; None if the node cannot satisfy all claims.
+        """Return the allocation of each claim on a node; None if the node cannot satisfy every claim.
 
         Args:
             row: The node's row.
@@ -192,7 +192,7 @@ class Allocator:
             raise AllocationTimeoutError(TIMED_OUT) from None
 
     def error_of(self, row: int, outcome: Outcome) -> AllocationError | None:
-        """Return the exception for an outcome on a row; None if the outcome is not an error."""
+        """Return the exception for an outcome on a row; None if the outcome has no error."""
         if outcome.answer is AllocationAnswer.TIMEOUT:
             return AllocationTimeoutError(TIMED_OUT)
         if outcome.answer is AllocationAnswer.INVALID_POOLS:
@@ -216,7 +216,7 @@ class Allocator:
         return text + failure.rest
 
     def _prepared(self) -> PreparedClaims:
-        """Return the cached compiled claims for the specs of these claims; compile the specs if they are not cached.
+        """Return the compiled claims for the specs of these claims, from the cache or newly compiled.
 
         Raises:
             AllocationTimeoutError: The selectors cannot be compiled within the step limit; the next call continues.
@@ -240,7 +240,7 @@ class Allocator:
 
 
 def _make_room(kept: dict[bytes, object]) -> None:
-    """Drop the least recently used claim specs until the cache is below its limits."""
+    """Drop the least recently used compiled claims until the cache is within its limits."""
     sizes = {key: one.size for key, one in kept.items() if isinstance(one, PreparedClaims)}
     total = sum(sizes.values())
     for key, size in sizes.items():

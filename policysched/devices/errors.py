@@ -7,12 +7,12 @@ from __future__ import annotations
 
 
 class AllocationError(Exception):
-    """The claims cannot be allocated on any node: the pod gets the status Error with this message."""
+    """Raised if the claims can be allocated on no node; the pod gets the status Error with this message."""
 
 
 class NodeAllocationError(AllocationError):
-    """The node has invalid resource pools: the node is rejected with this message."""
+    """Raised if a node has invalid resource pools; the node is rejected with this message."""
 
 
 class AllocationTimeoutError(AllocationError):
-    """The search exceeded its step limit; the message is the message of kube-scheduler's filter timeout."""
+    """Raised if the search exceeds its step limit; has the message of kube-scheduler's filter timeout."""

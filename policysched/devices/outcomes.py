@@ -1,4 +1,4 @@
-"""`Outcome`: the result of evaluating claims on a node: an answer, an error, and the devices found."""
+"""`Outcome`: the result of evaluating claims on a node: an answer, an error, and devices."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from policysched.devices.requests.plans import DeviceAsk
 
 
 class AllocationAnswer(IntEnum):
-    """Code for whether claims can be allocated on a node."""
+    """Codes for whether claims can be allocated on a node."""
 
     YES = 0
     """All claims can be allocated."""
@@ -27,7 +27,7 @@ class AllocationAnswer(IntEnum):
 
 
 class TakenDevice(NamedTuple):
-    """A device, or a share of it, that a search found for a request.
+    """A device, or a share of a device, that a search found for a request.
 
     Attributes:
         pool: The place of its pool among those of the node.
@@ -57,7 +57,7 @@ class Outcome(NamedTuple):
 
     @property
     def has_details(self) -> bool:
-        """Whether the outcome has an error or chosen alternatives, besides the answer and the devices."""
+        """Whether the outcome has an error or chosen alternatives."""
         return self.failure is not None or any(self.chosen)
 
 

@@ -1,4 +1,4 @@
-"""`PartialSolution`: the devices that a search has chosen so far for the claims on a node.
+"""`PartialSolution`: the devices that a search has chosen so far for claims on a node.
 
 Whether another device can be taken depends on the devices taken so far: their capacities, the counters of their pools,
 and the constraints of the claim.
@@ -27,7 +27,7 @@ from policysched.devices.view_shapes import bit_set
 
 _NO_AMOUNTS: Final[Mapping[str, Number]] = {}
 _DEVICES_A_STEP: Final = 16_384
-"""Number of devices on a node that raises the cost of trying a device by one step, because bit sets are longer."""
+"""Number of devices of a node for which trying a device costs one more step, because bit sets are longer."""
 _POOLS_A_STEP: Final = 4
 _CONSTRAINTS_A_STEP: Final = 2
 _STEPS_A_COUNTER: Final = 1
@@ -35,7 +35,7 @@ _CAPACITIES_A_STEP: Final = 4
 
 
 class FailedSearchError(Exception):
-    """The search ended with an error, so no solution is found."""
+    """Raised if an error ends the search."""
 
     def __init__(self, failure: AllocationFailure) -> None:
         super().__init__(failure)
@@ -43,7 +43,7 @@ class FailedSearchError(Exception):
 
 
 class DeviceUndo(NamedTuple):
-    """Data to undo the choice of a device when the search backtracks."""
+    """The data with which the choice of a device is undone."""
 
     ask: DeviceAsk
     device: int
@@ -53,7 +53,7 @@ class DeviceUndo(NamedTuple):
 
 
 class DeviceTrial(NamedTuple):
-    """The cost of trying a device of a kind for a claim, and the attribute values to compare.
+    """The cost of trying a device of some kind for a claim, and the attribute values that constraints compare.
 
     Attributes:
         effort: The cost of the comparisons. Units: steps.
@@ -65,7 +65,7 @@ class DeviceTrial(NamedTuple):
 
 
 class PartialSolution:
-    """The devices that a search has chosen so far.
+    """The devices that a search has chosen so far, with the counters, capacities and constraints that they affect.
 
     Args:
         plans: The compiled claims.
@@ -88,18 +88,18 @@ class PartialSolution:
         ]
         self.devices: list[list[tuple[DeviceAsk, int]]] = [[] for _ in plans.claims]
         self._taking = [0] * len(plans.claims)
-        """The devices that each claim has taken as a whole."""
+        """The devices that each claim has chosen and that are not shared, as bit sets."""
         self._taken = 0
         self._shares: dict[int, Mapping[str, Number]] = {}
         self._counted: dict[int, dict[CounterName, Number]] = {}
         self._trials: list[dict[int, DeviceTrial]] = [{} for _ in plans.claims]
         self._unusable: dict[int, int] = {}
-        """By the identity of an ask, the devices without the attribute of the first constraint."""
+        """For each request, by identity, the devices without the attribute of its first constraint."""
         self._beside = len(space.kinds) // _DEVICES_A_STEP
-        """Additional steps of trying a device, because of the number of devices."""
+        """Additional steps for trying a device on a node with many devices."""
 
     def results(self) -> list[list[TakenDevice]]:
-        """Return the chosen devices of each claim, in the order of the choice."""
+        """Return the chosen devices of each claim, in the order in which they were chosen."""
         return [list(map(self._result, each)) for each in self.devices]
 
     def _result(self, taken: tuple[DeviceAsk, int]) -> TakenDevice:
@@ -109,7 +109,7 @@ class PartialSolution:
         return TakenDevice(ask, space.pool_of(device), space.place_in_pool(device), consumption)
 
     def trial(self, claim: int, kind: DeviceKind) -> DeviceTrial:
-        """Return the cost and attribute values of trying a device of a kind for a claim."""
+        """Return the cost of trying a device of some kind for a claim, and the attribute values to compare."""
         known = self._trials[claim].get(kind.number)
         if known is not None:
             return known
@@ -125,17 +125,17 @@ class PartialSolution:
         return made
 
     def forget_trials(self) -> None:
-        """Drop the cached `DeviceTrial` values when a run of the search ends, because the next run may be later."""
+        """Drop the cached `DeviceTrial`s at the end of a run of the search, because the next run may be much later."""
         for one in self._trials:
             one.clear()
 
     def usable(self, ask: DeviceAsk) -> int:
-        """Return the devices that meet the requirement of an ask, whether or not they are in use, as a bit set."""
+        """Return the devices that meet the requirement of a request, free or not, as a bit set."""
         space, requirement = self._space, ask.requirement
         return space.fit[requirement] & ~space.lacking[requirement] & ~self._unusable.get(id(ask), 0)
 
     def equal(self, device: int) -> int:
-        """Return the devices that a search can treat like `device`, as a bit set; devices with shares are excluded."""
+        """Return the devices with which a search can replace `device`, as a bit set; shareable devices are left out."""
         if device in self._space.consumed or device in self._shares:
             return 1 << device
         self.steps.left -= len(self._space.pools) // _POOLS_A_STEP + len(self._shares)
@@ -145,13 +145,13 @@ class PartialSolution:
         return bits
 
     def blocked(self, ask: DeviceAsk) -> int:
-        """Return the devices that an ask cannot get because they are in use; admin access ignores other claims' use."""
+        """Return the devices in use that a request cannot get; admin access can get devices in use by other claims."""
         return self._taking[ask.claim] if ask.is_admin else self._space.used | self._taken
 
     # One device
 
     def take(self, ask: DeviceAsk, device: int, trial: DeviceTrial) -> DeviceUndo | None:
-        """Choose a device for an ask; return None if the device cannot be chosen.
+        """Choose a device for a request; return None if a constraint, counter or capacity forbids the device.
 
         The device must be able. Use and taints are checked again, for requests for all devices.
         """
@@ -180,7 +180,7 @@ class PartialSolution:
         return undo
 
     def take_back(self, undo: DeviceUndo) -> None:
-        """Undo the choice of the device that was chosen last."""
+        """Undo the last choice of a device."""
         ask, device = undo.ask, undo.device
         self.devices[ask.claim].pop()
         if undo.has_share:
@@ -202,7 +202,7 @@ class PartialSolution:
     # Capacities
 
     def has_capacity(self, ask: DeviceAsk, device: int) -> bool:
-        """Return whether the capacity of a device that is not consumed by shares suffices for an ask."""
+        """Return whether a shareable device has enough unconsumed capacity for a request."""
         consumed, shared = self._space.consumed.get(device), self._shares.get(device)
         if consumed is None and shared is None:
             return True
@@ -213,7 +213,7 @@ class PartialSolution:
         return self._known[ask.requirement][self._space.kinds[device].number].consumption
 
     def _share(self, ask: DeviceAsk, device: int) -> bool:
-        """Consume capacity of a device for a share; return False if the capacity does not suffice."""
+        """Consume a device's capacity for a share; return False if the capacity is insufficient."""
         if not self.has_capacity(ask, device):
             return False
         takes = self._consumption(ask, device)
@@ -226,7 +226,7 @@ class PartialSolution:
     # Counters
 
     def _count(self, device: int) -> bool:
-        """Consume a device's counters in its pool; return False if the available amounts do not suffice."""
+        """Consume a device's counters in its pool; return False if the available amounts are insufficient."""
         pool = self._space.pool_of(device)
         if pool in self._space.overdrawn:
             return False
@@ -247,7 +247,7 @@ class PartialSolution:
     # Constraints
 
     def _constrain(self, ask: DeviceAsk, device: int, trial: DeviceTrial) -> bool:
-        """Add a device to all constraints of the claim; return False if the device violates any constraint.
+        """Add a device to the constraints of the claim; return False if the device violates a constraint.
 
         Raises:
             FailedSearchError: A constraint is violated, and the request is for all devices.

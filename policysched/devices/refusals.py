@@ -1,4 +1,4 @@
-"""`Refusals`: for each request of a claim, why the devices of a node do not fit, for reports to users.
+"""`Refusals`: the reasons why devices of a node do not fit a request, for reports to users.
 
 The search does not compute reasons: it works on sets of devices.
 """
@@ -21,7 +21,7 @@ _STEPS_A_DEVICE: Final = 2
 
 
 class Refusals(NamedTuple):
-    """The reasons why devices of a node do not fit one request (or alternative) of a claim.
+    """The reasons why devices of a node do not fit a request or alternative of a claim.
 
     Attributes:
         claim: The place of the claim among those of the pod.
@@ -59,7 +59,7 @@ def refusals_of(ask: DeviceAsk, requirement: DeviceRequirement, space: SearchSpa
 
 
 class _Checks:
-    """Checks the devices of a node against a request, one by one, to find the reasons."""
+    """Checks the devices of a node against one request, to find the reason for each device."""
 
     def __init__(self, ask: DeviceAsk, requirement: DeviceRequirement, space: SearchSpace, steps: Budget) -> None:
         self._ask, self._requirement, self._space, self._steps = ask, requirement, space, steps
@@ -67,7 +67,7 @@ class _Checks:
         self._suited: dict[int, Suitability] = {}
 
     def reason(self, device: int) -> str:
-        """Return why a device does not fit the request; empty if the device fits."""
+        """Return why a device does not fit the request; empty if it fits."""
         ask, space = self._ask, self._space
         self._steps.spend(_STEPS_A_DEVICE)
         kind = space.kinds[device]
@@ -111,7 +111,7 @@ class _Checks:
 
 
 def _lacks_counters(available: Mapping[CounterName, Number], kind: DeviceKind) -> bool:
-    """Return whether any counter of the pool does not suffice for a device, or is already negative."""
+    """Return whether a counter of the pool is insufficient for a device, or is already negative."""
     takes: dict[CounterName, Number] = {}
     for name, each, amount in kind.traits.counters:
         takes[name, each] = takes.get((name, each), 0) + amount

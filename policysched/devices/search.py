@@ -1,4 +1,4 @@
-"""`DeviceSearch`: backtracking search over claims, requests and devices; the first solution is chosen.
+"""`DeviceSearch`: backtracking search for the devices of claims; it ends with the first solution.
 
 The search has kube-scheduler's order and results: it tries combinations in the order of the devices and backtracks.
 Three shortcuts never change the result. If equal devices are interchangeable (`is_regular`) and no selector fails, a
@@ -28,11 +28,11 @@ class _Found(Enum):
     YES = 1
     NO = 2
     TOO_MANY = 3
-    """Failure of a claim that would get more devices than a claim can have."""
+    """The failure of a claim with more devices than a claim can have."""
 
 
 class _Level:
-    """Level of the backtracking search: the next device of an ask.
+    """A level of the backtracking search: the next device of a request.
 
     Attributes:
         done: Number of devices of the ask that are taken.
@@ -49,7 +49,7 @@ class _Level:
 
 
 class _Choice:
-    """Level of the backtracking search: the alternatives of a request, in order."""
+    """A level of the backtracking search: the alternatives of a request, in order."""
 
     __slots__ = ("all_are_too_many", "asks", "claim", "number", "place")
 
@@ -60,7 +60,7 @@ class _Choice:
 
 
 class _ClaimEnd:
-    """Level of the backtracking search: the end of a claim whose requests are all satisfied."""
+    """A level of the backtracking search: the end of a claim whose requests all have devices."""
 
     __slots__ = ()
 
@@ -69,7 +69,7 @@ _CLAIM_END: Final = _ClaimEnd()
 
 
 class DeviceSearch:
-    """Search for the devices of all claims on one node; it can be continued if it runs out of steps.
+    """The search for the devices of all claims on one node; it can continue after it ran out of steps.
 
     Args:
         plans: The compiled claims.
@@ -87,9 +87,9 @@ class DeviceSearch:
         self._all: dict[int, list[int]] = {}
         self._is_regular = plans.is_regular and not any(space.failing)
         self._stack: list[_Level | _Choice | _ClaimEnd] = []
-        """The levels of the search. Between two runs, the last level is one that tries its next device."""
+        """The levels of the search; between two runs, the topmost level is one that tries its next device."""
         self._ends_without_error = not any(space.failing) and not plans.asks_for_all and not plans.has_alternatives
-        """Whether no error is possible, so that an ask that can never be met ends the search."""
+        """Whether no error is possible, so that a request that can never be met ends the search."""
         self._has_begun = False
 
     def run(self, steps: Budget) -> Outcome:
@@ -132,7 +132,7 @@ class DeviceSearch:
     # Requests for all devices
 
     def _check(self) -> None:
-        """Check the requests and constraints before the search.
+        """Return the first error in requests and constraints, before the search starts.
 
         Raises:
             BudgetExceededError: The budget is used up by requests for all devices; the next run continues.
@@ -143,7 +143,7 @@ class DeviceSearch:
             raise FailedSearchError(failure)
 
     def _size(self, ask: DeviceAsk) -> int | AllocationFailure:
-        """Return the number of devices of an ask; an error if an ask for all devices cannot be satisfied."""
+        """Return the number of devices of a request; an error if a request for all devices cannot be met."""
         if not ask.is_all:
             return ask.count
         found = self._all.get(id(ask))
@@ -157,7 +157,7 @@ class DeviceSearch:
         return len(found)
 
     def _list_all(self, ask: DeviceAsk) -> list[int] | AllocationFailure:
-        """Return every device that an ask for all devices matches, whether or not the device is in use."""
+        """Return every device that a request for all devices matches, free or not."""
         space, found = self._space, []
         includes_consumed = self._plans.release.all_includes_consumed
         for place, (at, view) in enumerate(space.pools):
@@ -206,7 +206,7 @@ class DeviceSearch:
         return self._ask(request.asks[0], 0, 0)
 
     def _ask(self, ask: DeviceAsk, done: int, start: int) -> _Found | None:
-        """Start the choice of the next device of an ask; after the last device, start the next request.
+        """Start the choice of a request's next device; after its last device, start the next request.
 
         Args:
             ask: The ask.
@@ -225,7 +225,7 @@ class DeviceSearch:
         return None
 
     def _some(self, ask: DeviceAsk, done: int, start: int) -> _Level:
-        """Return a search level that tries the devices of an ask from an index on."""
+        """Return a search level that tries a request's devices from an index on."""
         space = self._space
         waiting = self._solution.usable(ask) | space.failing[ask.requirement]
         return _Level(ask, done, waiting >> start << start)
@@ -258,7 +258,7 @@ class DeviceSearch:
         return _Found.NO
 
     def _first_free(self, level: _Level) -> int:
-        """Return the next free device of a search level; -1 if too few devices are left."""
+        """Return the next free device of a search level; -1 if fewer free devices are left than the request needs."""
         ask = level.ask
         free = level.waiting & ~self._solution.blocked(ask)
         if not free or (self._is_regular and free.bit_count() < ask.count - level.done):
@@ -266,17 +266,17 @@ class DeviceSearch:
         return (free & -free).bit_length() - 1
 
     def _can_never_be_met(self, ask: DeviceAsk) -> bool:
-        """Return whether too few devices meet the requirement of an ask, even if none were in use."""
+        """Return whether fewer devices than a request needs meet its requirement, free or not."""
         return self._solution.usable(ask).bit_count() < ask.count
 
     def _leave_out(self, level: _Level, device: int) -> None:
-        """Skip a device that does not lead to a solution, all devices before it, and all equivalent devices."""
+        """Skip a device that leads to no solution, with all devices before it and all equivalent devices."""
         level.waiting = level.waiting >> (device + 1) << (device + 1)
         if self._is_regular and level.waiting:
             level.waiting &= ~self._solution.equal(device)
 
     def _go_back(self, top: _Level | _Choice | _ClaimEnd, found: _Found) -> _Found | None:
-        """Undo the choice of the topmost search level, and try its next option."""
+        """Undo the choice of the topmost search level and try the next choice of that level."""
         if isinstance(top, _Level):
             undo = top.undo
             assert undo is not None, "only a level with a device can fail later"  # noqa: S101

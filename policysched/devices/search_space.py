@@ -1,4 +1,4 @@
-"""`SearchSpace`: the devices of all pools of a node in search order, as bit sets, with their allocations.
+"""`SearchSpace`: the devices of a node's pools in search order, as bit sets, with their allocations.
 
 In a bit set, bit n is the n-th device of the node. Incomplete and invalid pools have no devices here.
 """
@@ -21,7 +21,7 @@ _COUNTERS_A_STEP: Final = 2
 
 
 class SearchSpace:
-    """The devices of a node for searches; a refresh reads only the pools whose allocations changed.
+    """The devices of a node in search order; a refresh reads only the pools whose allocations changed.
 
     Devices that can never be taken are lacking, so that a search does not try them: other claims left too little of
     their capacities or of the counters of their pool, and a search does not take back devices of other claims.
@@ -66,7 +66,7 @@ class SearchSpace:
         self._views: list[int] = []
         self._known, self._shapes = known, shapes
         self._states: list[Hashable] = [None] * len(pools)
-        """The states of the pools for which their allocations were read."""
+        """The state of each pool for which the pool's allocations were read."""
         for place, ((view, reached), shape) in enumerate(zip(pools, shapes, strict=True)):
             at = len(self.kinds)
             self.pools.append((at, view))
@@ -98,7 +98,7 @@ class SearchSpace:
             self._states[place] = states[place]
 
     def _read(self, place: int, steps: Budget) -> None:
-        """Read the allocations of the pool at an index."""
+        """Read the allocations of the pool with an index."""
         (at, view), shape = self.pools[place], self._shapes[place]
         self.available[place] = view.available
         if shape is None:
@@ -114,7 +114,7 @@ class SearchSpace:
             self.lacking = [before & others | now << at for before, now in zip(self.lacking, lacking, strict=True)]
 
     def _lacking_in(self, place: int, view: PoolView, shape: ViewShape, steps: Budget) -> list[int]:
-        """Return, for each requirement, the devices of a pool that lack capacity or counters, as a bit set."""
+        """Return for each requirement the devices of a pool that lack capacity or counters, as a bit set."""
         bits = [0] * len(self._known)
         for device, consumed in view.consumed.items():
             for number, suitabilities in enumerate(self._known):
@@ -126,7 +126,7 @@ class SearchSpace:
         return [one | without for one in bits]
 
     def _without_counters(self, place: int, view: PoolView, kinds: Sequence[DeviceKind], steps: Budget) -> int:
-        """Return the devices for which the counters of the pool do not suffice, as a bit set.
+        """Return the devices for which the pool's counters are insufficient, as a bit set.
 
         In an overdrawn pool, no device that names a counter set can be taken.
         """
@@ -144,7 +144,7 @@ class SearchSpace:
         return bits
 
     def pool_of(self, device: int) -> int:
-        """Return the index of the pool that contains a device."""
+        """Return the index of the pool that has a device."""
         return self._views[device]
 
     def place_in_pool(self, device: int) -> int:
@@ -152,7 +152,7 @@ class SearchSpace:
         return device - self.pools[self._views[device]][0]
 
     def equal(self, device: int) -> int:
-        """Return the equivalent devices as a bit set: same kind and, for devices with counters, same pool."""
+        """Return the equivalent devices as a bit set: those of the same kind; with counters, also of the same pool."""
         kind = self.kinds[device]
         if kind.traits.counter_sets:
             shape = self._shapes[self._views[device]]
@@ -170,7 +170,7 @@ class SearchSpace:
 
 
 def _suffices(view: PoolView, kind: DeviceKind) -> bool:
-    """Return whether the available counters of a pool suffice for a device of a kind."""
+    """Return whether the pool's available counters suffice for a device of some kind."""
     takes: dict[CounterName, Number] = {}
     for name, each, amount in kind.traits.counters:
         takes[name, each] = takes.get((name, each), 0) + amount

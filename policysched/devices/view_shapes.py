@@ -1,4 +1,4 @@
-"""`ViewShape`: the kinds of a slice's or pool's devices, and the devices that fit each requirement, as bit sets.
+"""`ViewShape`: the kinds of the devices of a slice or pool, and which devices fit each requirement, as bit sets.
 
 In a bit set, bit n is the device at place n of the slice or pool.
 """
@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from policysched.devices.requests.requirements import DeviceKind, Suitability
 
 _FEW = 64
-"""Number of devices of a kind up to which their bit set is computed at each use; larger bit sets are stored."""
+"""Number of devices of a kind up to which their bit set is computed at each use instead of stored."""
 
 
 class ViewShape:
-    """The kinds of a slice's devices, and the devices that fit each requirement; shared by slices of equal kinds.
+    """The kinds of a slice's devices, and the devices that fit each requirement; slices with equal kinds share it.
 
     Attributes:
         kinds: The kind of each device.
@@ -44,7 +44,7 @@ class ViewShape:
         self._places: dict[int, list[int]] | None = None
 
     def equal(self, kind: DeviceKind) -> int:
-        """Return all devices of a kind as a bit set, which is stored only for kinds with many devices."""
+        """Return all devices of a kind as a bit set."""
         if self._places is None:
             self._places = {}
             for place, one in enumerate(self.kinds):
@@ -58,7 +58,7 @@ class ViewShape:
 
 
 class JoinedShape(ViewShape):
-    """The shapes of several slices of a pool, concatenated."""
+    """The shapes of several slices, joined to the shape of their pool."""
 
     __slots__ = ("_parts",)
 
@@ -86,7 +86,7 @@ class JoinedShape(ViewShape):
 
 
 def bit_set(values: Iterable[bool], of: NDArray[np.int64] | None = None) -> int:
-    """Return the indexes of true values as a bit set, in time linear in the number of values.
+    """Return the indices of true values as a bit set, in linear time.
 
     Args:
         values: A value for each place, or for each number in `of`.

@@ -1,4 +1,4 @@
-"""HTTP client of one extender: `HttpExtender` sends one JSON POST per verb and pod.
+"""`HttpExtender`: the HTTP client of one extender, which sends a JSON POST request per verb and pod.
 
 Every failure of a server (slow, broken, large or invalid answers) raises an ExtenderError within the configured
 timeout.
@@ -43,27 +43,27 @@ _SCALE: Final = MAX_NODE_SCORE // wire.MAX_PRIORITY
 
 
 class ObjectTexts(Protocol):
-    """Source of the JSON of pods and nodes as received from the API server; its methods never wait."""
+    """The JSON of pods and nodes as the API server sent it; the methods never wait."""
 
     def pod(self, pod: Pod) -> bytes | None:
-        """Return the JSON of a pod, or None if it was deleted."""
+        """Return the JSON of a pod; None if the pod was deleted."""
 
     def node(self, name: str) -> bytes | None:
-        """Return the JSON of a node, or None if it was deleted."""
+        """Return the JSON of a node; None if the node was deleted."""
 
 
 @dataclass(frozen=True, slots=True)
 class NeededObjects:
-    """The kinds of objects that an extender receives whole, not only by name."""
+    """The kinds of objects that an extender gets as whole objects instead of names."""
 
     pods: bool
-    """Whether the extender receives pods that are being scheduled as whole objects."""
+    """Whether the extender gets pending pods as whole objects."""
     victims: bool
     nodes: bool
 
 
 class HttpExtender:
-    """One extender with its HTTP session."""
+    """The HTTP client of one extender, with its session."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class HttpExtender:
         *,
         may_bind: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Check the settings; this makes no request.
+        """Check the settings of the extender; no request is sent.
 
         Args:
             settings: Address and verbs of the extender.
@@ -100,7 +100,7 @@ class HttpExtender:
 
     @property
     def needed_objects(self) -> NeededObjects:
-        """The kinds of objects that the extender receives whole, not only by name."""
+        """The kinds of objects that the extender gets as whole objects instead of names."""
         whole, evaluates = not self._settings.node_cache_capable, self.filters or self.prioritizes
         return NeededObjects(
             pods=evaluates or self.preempts, victims=whole and self.preempts, nodes=whole and evaluates
@@ -117,7 +117,7 @@ class HttpExtender:
         return wire.read_filter(body, nodes, by_name=self._settings.node_cache_capable, extender=self.name)
 
     async def prioritize(self, pod: Pod, nodes: Sequence[str]) -> dict[str, int]:
-        """Request scores of nodes; the result is scaled by weight from 0–10 to a plugin's 0–100."""
+        """Send a prioritize request; return the scores, scaled from 0–10 to 0–100 and multiplied by the weight."""
         body = await self._post(self._settings.prioritize_verb, self._arguments(pod, nodes))
         factor = self._settings.weight * _SCALE
         return {node: score * factor for node, score in wire.read_scores(body, len(nodes)).items()}
@@ -128,7 +128,7 @@ class HttpExtender:
         return wire.read_victims(body, len(candidates), sum(len(one.pods) for one in candidates.values()))
 
     async def bind(self, pod: Pod, node: str) -> None:
-        """Request that the extender bind a pod."""
+        """Send a bind request; the extender binds the pod."""
         metadata = pod.metadata
         sent = wire.binding_arguments(metadata.name, metadata.namespace, metadata.uid, node)
         async with self._binds:  # the timeout starts when the request is sent
@@ -139,7 +139,7 @@ class HttpExtender:
             raise ExtenderError("the lease has expired and another process may lead; the pod is not bound")
 
     async def retire(self) -> None:
-        """Close the connections when no request is in flight, now and after each later request."""
+        """Close the connections as soon as no request is in flight."""
         self._retired = True
         await self._close_idle()
 
@@ -150,14 +150,14 @@ class HttpExtender:
             await session.close()
 
     def _arguments(self, pod: Pod, nodes: Sequence[str]) -> bytes:
-        """Encode a request about nodes; nodes that were deleted meanwhile are omitted."""
+        """Encode a request about nodes, without nodes that were deleted meanwhile."""
         text = self._text(pod)
         if self._settings.node_cache_capable:
             return wire.named_arguments(text, nodes)
         return wire.filter_arguments(text, [one for name in nodes if (one := self._texts.node(name)) is not None])
 
     def _candidates(self, pod: Pod, candidates: Mapping[str, NodeVictims]) -> bytes:
-        """Encode a request about preemption candidates; victims that were deleted meanwhile are omitted."""
+        """Encode the candidate nodes of a preemption, without victims that were deleted meanwhile."""
         text = self._text(pod)
         if self._settings.node_cache_capable:
             return wire.named_preemption_arguments(text, {node: one.named() for node, one in candidates.items()})
@@ -214,7 +214,7 @@ class HttpExtender:
             await self._close_idle()
 
     def _opened(self) -> aiohttp.ClientSession:
-        """Return the session; created at first use, because it belongs to the running event loop."""
+        """Return the HTTP session; it is created at the first use, as it belongs to the running event loop."""
         if self._session is None:
             connector = aiohttp.TCPConnector(
                 ssl=self._tls or True, limit=0, keepalive_timeout=60, enable_cleanup_closed=NEEDS_CLEANUP_CLOSED
@@ -257,7 +257,7 @@ def _names(container: Container, managed: frozenset[str]) -> bool:
 
 
 async def _chunks(body: bytes, before: Callable[[], None]) -> AsyncIterator[bytes]:
-    """Yield a request in chunks, and yield to the event loop between two chunks."""
+    """Yield the body of a request in chunks; between two chunks, the event loop runs other tasks."""
     before()
     for start in range(0, len(body), SEND_CHUNK):
         yield body[start : start + SEND_CHUNK]

@@ -1,4 +1,4 @@
-"""Settings of one extender: `ExtenderSettings`, and the TLS context made from them.
+"""`ExtenderSettings`: the settings of one extender, and its TLS context.
 
 Source: k8s.io/kube-scheduler/config/v1 (Extender, ExtenderTLSConfig), v1.36.
 """
@@ -22,7 +22,7 @@ DEFAULT_TIMEOUT = 5.0
 
 
 class TlsSettings(Given, frozen=True):
-    """TLS settings of an extender; data has priority over files."""
+    """The TLS settings of an extender; inline data takes precedence over files."""
 
     insecure: bool = False
     server_name: str = ""
@@ -36,7 +36,7 @@ class TlsSettings(Given, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class ExtenderSettings:
-    """The configuration of one extender; a verb with an empty path is never called."""
+    """The settings of one extender; a verb with an empty path is never called."""
 
     url_prefix: str
     filter_verb: str = ""
@@ -47,11 +47,11 @@ class ExtenderSettings:
     enable_https: bool = False
     tls: TlsSettings = field(default_factory=TlsSettings)
     timeout: float = DEFAULT_TIMEOUT
-    """Timeout of a request. Units: seconds."""
+    """Timeout of each request. Units: seconds."""
     node_cache_capable: bool = False
-    """Whether the extender knows the nodes, so that requests contain names only."""
+    """Whether the extender caches nodes, so that requests contain node names only."""
     managed_resources: frozenset[str] = frozenset()
-    """Resources that the extender manages; only pods that request one of them are sent to it. Empty sends all pods."""
+    """The resources that the extender manages: it is called only for pods that request one; if empty, for all pods."""
     ignorable: bool = False
 
 
@@ -61,7 +61,7 @@ def shown_url(url: str) -> str:
 
 
 def make_tls(settings: ExtenderSettings) -> ssl.SSLContext:
-    """Return a TLS context that checks the server's certificate and presents the client certificate.
+    """Return a TLS context that verifies the server's certificate and presents the client certificate.
 
     As in kube-scheduler, `enableHTTPS` without a certificate authority checks nothing.
 
@@ -88,7 +88,7 @@ def make_tls(settings: ExtenderSettings) -> ssl.SSLContext:
 
 
 def _load_own(context: ssl.SSLContext, tls: TlsSettings) -> None:
-    """Load the client certificate, if there is one."""
+    """Load the client certificate into a TLS context, if the settings have a client certificate."""
     if not (tls.cert_data or tls.cert_file):
         return
     with tempfile.TemporaryDirectory() as folder:  # the TLS library reads keys only from files

@@ -1,4 +1,4 @@
-"""Messages of the extender protocol: kube-scheduler's JSON, with case-insensitive field names as in Go.
+"""Messages of the extender protocol: kube-scheduler's JSON; field names are case-insensitive, as in Go.
 
 Objects are sent as the API server wrote them. Only the expected fields of an answer are read. A missing or null value
 is empty, also the whole answer, and text after the answer is ignored. A value of another type raises an ExtenderError
@@ -44,14 +44,14 @@ from policysched.reading.lenient_json import UNREADABLE
 P = ParamSpec("P")
 T = TypeVar("T")
 MAX_PRIORITY: Final = 10
-"""Highest score that an extender is expected to give a node."""
+"""Highest score of a node in an extender's answer."""
 LONGEST_MESSAGE: Final = 1024
-"""Longest reason of a failed node; the rest is cut off. Units: code points."""
+"""Maximum length of the reason of a failed node; the rest is cut off. Units: code points."""
 MORE_THAN_REQUESTED: Final = 4
 """Largest number of nodes or victims in an answer, in multiples of the request's; more is an error, because all pods
 wait while they are read."""
 OTHER_VICTIMS: Final = 1024
-"""Additional number of victims that an answer may have, because an extender may choose other victims."""
+"""Number of victims that an answer may have in addition, because an extender may choose other victims."""
 
 
 class _Metadata(msgspec.Struct):
@@ -67,7 +67,7 @@ class _Nodes(msgspec.Struct):
 
 
 class _FilterResult(msgspec.Struct, rename="pascal", forbid_unknown_fields=True):
-    """ExtenderFilterResult, with field names in their usual case."""
+    """The answer ExtenderFilterResult, with the usual case of field names."""
 
     nodes: _Nodes | None = None
     node_names: list[str | None] | None = None
@@ -77,7 +77,7 @@ class _FilterResult(msgspec.Struct, rename="pascal", forbid_unknown_fields=True)
 
 
 class _LongFilterResult(msgspec.Struct, rename="pascal", forbid_unknown_fields=True):
-    """An ExtenderFilterResult whose keys are counted against a limit while it is decoded."""
+    """An ExtenderFilterResult whose number of keys is limited while it is decoded."""
 
     nodes: _Nodes | None = None
     node_names: msgspec.Raw = NULL
@@ -87,40 +87,40 @@ class _LongFilterResult(msgspec.Struct, rename="pascal", forbid_unknown_fields=T
 
 
 class _Score(msgspec.Struct, rename="pascal", forbid_unknown_fields=True):
-    """HostPriority, with field names in their usual case."""
+    """HostPriority, one node's score in a prioritize answer, with the usual case of field names."""
 
     host: str | None = None
     score: int | None = None
 
 
 class _Pod(msgspec.Struct, rename="upper", forbid_unknown_fields=True):
-    """MetaPod, with field names in their usual case."""
+    """MetaPod, a victim in a preempt answer, with the usual case of field names."""
 
     uid: str = ""
 
 
 class _Victims(msgspec.Struct, rename="pascal", forbid_unknown_fields=True):
-    """MetaVictims, with field names in their usual case."""
+    """MetaVictims, the victims on a node in a preempt answer, with the usual case of field names."""
 
     pods: list[_Pod] | None = None
     violations: int = msgspec.field(default=0, name="NumPDBViolations")
 
 
 class _PreemptionResult(msgspec.Struct, forbid_unknown_fields=True):
-    """ExtenderPreemptionResult, with field names in their usual case."""
+    """The answer ExtenderPreemptionResult, with the usual case of field names."""
 
     victims: dict[str, _Victims] = msgspec.field(name="NodeNameToMetaVictims")
 
 
 def _counting_filter_result(nodes: Budget) -> Any:
-    """Return a type to decode an ExtenderFilterResult into; every node spends the budget, which bounds the decoding."""
+    """Return a type that decodes an ExtenderFilterResult; each node spends a budget that limits the decoding."""
     items: Any = list[counting(_Named, nodes)] | None  # type: ignore[misc]
     struct: Any = msgspec.defstruct("Nodes", [("items", items, None)])
     return msgspec.defstruct("FilterResult", [("nodes", struct | None, None)], bases=(_LongFilterResult,))
 
 
 def _counting_preemption_result(pods: Budget) -> Any:
-    """Return a type to decode an ExtenderPreemptionResult into; every pod spends the budget."""
+    """Return a type that decodes an ExtenderPreemptionResult; each pod spends a budget that limits the decoding."""
     items: Any = list[counting(_Pod, pods)] | None  # type: ignore[misc]
     victims: Any = msgspec.defstruct("Victims", [("pods", items, None)], bases=(_Victims,))
     return msgspec.defstruct(
@@ -137,11 +137,11 @@ _NAMED: Final = msgspec.json.Decoder(list[_Named])
 _TEXTS: Final = msgspec.json.Decoder(dict[str, str | None])
 _LIST: Final = msgspec.json.Decoder(list[str | None] | None)
 _FIELDS: Final = frozenset(("nodes", "nodenames", "failednodes", "failedandunresolvablenodes", "error"))
-"""Field names of ExtenderFilterResult in lower case."""
+"""The field names of ExtenderFilterResult, by their lower-case form."""
 
 
 def _raises_extender_errors(read: Callable[P, T]) -> Callable[P, T]:
-    """Make a function raise ExtenderErrors in place of the errors that an unusable answer causes."""
+    """Wrap a function so that it raises an ExtenderError instead of the errors that an unusable answer causes."""
 
     @wraps(read)
     def reading(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -178,7 +178,7 @@ def preemption_arguments(pod: bytes, victims: Mapping[str, tuple[Sequence[bytes]
 
 
 def named_preemption_arguments(pod: bytes, victims: Mapping[str, NamedVictims]) -> bytes:
-    """Encode the preemption candidates of a request with the UIDs of the victims."""
+    """Encode the preemption candidates of a request: for each node, the UIDs of its victims."""
     given = {
         node: {"Pods": [{"UID": uid} for uid in one.uids], "NumPDBViolations": one.pdb_violations}
         for node, one in victims.items()
@@ -193,7 +193,7 @@ def binding_arguments(name: str, namespace: str, uid: str, node: str) -> bytes:
 
 @_raises_extender_errors
 def read_filter(body: bytes, requested: Sequence[str], *, by_name: bool, extender: str) -> FilterAnswer:
-    """Decode the answer to a filter request.
+    """Return the decoded answer to a filter request.
 
     Args:
         body: The answer.
@@ -220,11 +220,11 @@ def read_filter(body: bytes, requested: Sequence[str], *, by_name: bool, extende
 
 _Reasons: TypeAlias = Mapping[str, str | None] | Mapping[Key, str | None] | None
 _Filtered: TypeAlias = tuple[frozenset[str], _Reasons, _Reasons]
-"""A filter answer: the remaining nodes, and the reasons for failed and for unresolvable nodes."""
+"""A decoded filter answer: the remaining nodes, and the reasons of failed and of unresolvable nodes."""
 
 
 def _filter_result(body: bytes, most: int, *, by_name: bool) -> _Filtered | None:
-    """Decode a filter answer with the usual case of field names in one pass; None for any other answer."""
+    """Decode a filter answer with the usual case of field names in one pass; return None for another case."""
     given: _FilterResult | _LongFilterResult
     try:
         if weight(body) <= FEW // 2:
@@ -240,7 +240,7 @@ def _filter_result(body: bytes, most: int, *, by_name: bool) -> _Filtered | None
 
 
 def _left(given: _FilterResult | _LongFilterResult, most: int, *, by_name: bool) -> Sequence[str] | None:
-    """Return the remaining nodes of a filter answer; None if they are not in the usual field."""
+    """Return the remaining nodes of a filter answer; None if the usual field is missing."""
     if isinstance(given, _LongFilterResult):
         names = _node_names(given.node_names, most)
     else:
@@ -270,7 +270,7 @@ def _any_case_filter_result(body: bytes, most: int, *, by_name: bool) -> _Filter
 
 @_raises_extender_errors
 def read_scores(body: bytes, requested: int) -> dict[str, int]:
-    """Decode the answer to a prioritize request; several scores of one node are added.
+    """Return the decoded answer to a prioritize request: scores by node; several scores of a node are added.
 
     Args:
         body: The answer.
@@ -288,7 +288,7 @@ def read_scores(body: bytes, requested: int) -> dict[str, int]:
 
 
 def _usual_scores(body: bytes, most: int) -> list[tuple[str, int]] | None:
-    """Decode a prioritize answer with the usual case of field names in one pass; None for any other answer."""
+    """Decode a prioritize answer with the usual case of field names in one pass; return None for another case."""
     given: Sequence[_Score | None] | None
     try:
         given = _SCORES.decode(body) if weight(body) <= FEW // 2 else _counted_items(body, _Score, most)
@@ -306,7 +306,7 @@ def _any_case_scores(body: bytes, most: int) -> Iterator[tuple[str, int]]:
 
 @_raises_extender_errors
 def read_victims(body: bytes, requested: int, victims: int) -> dict[str, NamedVictims]:
-    """Decode the answer to a preempt request: remaining candidates by node.
+    """Return the decoded answer to a preempt request: the remaining candidate nodes with their victims.
 
     Args:
         body: The answer.
@@ -322,7 +322,7 @@ def read_victims(body: bytes, requested: int, victims: int) -> dict[str, NamedVi
 
 
 def _usual_victims(body: bytes, most: int, room: int) -> dict[str, NamedVictims] | None:
-    """Decode a preempt answer with the usual case of field names in one pass; None for any other answer."""
+    """Decode a preempt answer with the usual case of field names in one pass; return None for another case."""
     given: _PreemptionResult
     try:
         if weight(body) <= FEW // 2:
@@ -375,13 +375,13 @@ def check_error(answer: Mapping[str, msgspec.Raw]) -> None:
 
 
 def _counted_items(body: bytes | msgspec.Raw, struct: type[msgspec.Struct], most: int) -> Any:
-    """Decode a list of at most a number of structs."""
+    """Decode a list of at most `most` structs."""
     items = Budget(most)
     return counted(body, list[counting(struct, items)], items)  # type: ignore[misc]
 
 
 def _node_names(raw: msgspec.Raw | None, most: int) -> list[str] | None:
-    """Decode a list of node names of limited length; return None if the list is absent."""
+    """Decode a list of at most `most` node names; return None if the list is absent."""
     if raw is None or raw == NULL:
         return None
     text = bytes(raw)
@@ -391,7 +391,7 @@ def _node_names(raw: msgspec.Raw | None, most: int) -> list[str] | None:
 
 
 def _names_of(nodes: msgspec.Raw | None, most: int) -> list[str]:
-    """Decode only the names of a list of nodes."""
+    """Decode the names of a list of nodes, without other fields."""
     items = present(field(members(present(nodes, b"{}"), "Nodes"), "items"), b"[]")
     given: Sequence[_Named]
     try:
@@ -415,7 +415,7 @@ def _any_case_names(items: bytes | msgspec.Raw, most: int) -> list[str]:
 
 
 def _reasons(raw: msgspec.Raw | None, name: str, most: int) -> Mapping[str, str | None]:
-    """Decode the reasons of failed nodes."""
+    """Decode the reasons of failed nodes, by node name."""
     given = present(raw, b"{}")
     if are_few(given):
         return decoded(_TEXTS, given, name)

@@ -1,4 +1,4 @@
-"""Interfaces of the plugins between a decision and a bound pod: Reserve, Permit, PreBind, Bind and PostBind.
+"""Interfaces of plugins from a decision to the bound pod: Reserve, Permit, PreBind, Bind and PostBind.
 
 Reserve and Permit run in the scheduling cycle and must not wait. PreBind, Bind and PostBind run in the pod's binding
 cycle, concurrently with other cycles, and may wait. None means success. Other results:
@@ -34,7 +34,7 @@ from policysched.state.cluster import Cluster
 from policysched.state.cluster_events import Change
 
 LONGEST_WAIT: Final = 15 * 60.0
-"""Longest wait of a pod at Permit; longer timeouts are cut to LONGEST_WAIT. Units: seconds."""
+"""Longest time that a pod waits at Permit; longer timeouts are reduced to it. Units: seconds."""
 
 
 @dataclass(slots=True, eq=False)
@@ -45,7 +45,7 @@ class AssumedPod:
     node: str
     cluster: Cluster
     state: CycleState = field(default_factory=CycleState)
-    """The data that plugins stored during the scheduling attempt, as in kube-scheduler's CycleState."""
+    """The CycleState of the attempt: the data that plugins stored."""
     pre_binds: Sequence[Sequence[PreBindPlugin]] | Status | None = None
     """The plugins whose PreBind runs, in groups that run one after another; a failure if PreBindPreFlight of a plugin
     failed; None before PreBindPreFlight ran."""
@@ -61,17 +61,17 @@ class AssumedPod:
 
 @dataclass(frozen=True, slots=True)
 class PreFlight:
-    """The result of PreBindPreFlight: whether and how the plugin's PreBind runs for a pod."""
+    """The result of PreBindPreFlight: whether the plugin's PreBind runs for a pod, and whether in parallel."""
 
     works: bool = True
-    """Whether PreBind has something to do for the pod."""
+    """Whether PreBind of the plugin has work to do for the pod."""
     parallel: bool = False
-    """Whether PreBind may run in parallel with neighbouring plugins that also allow it."""
+    """Whether PreBind may run in parallel with that of neighbouring plugins which allow it too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Result of Permit: the pod waits until the plugin allows or rejects it.
+    """The result of Permit that lets a pod wait until the plugin allows or rejects it, or a timeout ends.
 
     Units: seconds until the pod is rejected.
     """
@@ -85,7 +85,7 @@ class Wait:
 
 
 Undo: TypeAlias = "Callable[[Handle], Awaitable[None]]"
-"""Sends the requests that revert a plugin's writes to the API server for a pod whose binding failed."""
+"""Function that sends the requests which revert a plugin's writes to the API server for a pod that is not bound."""
 
 
 class WaitingPod:
@@ -110,7 +110,7 @@ class WaitingPod:
 
     @property
     def pending(self) -> tuple[str, ...]:
-        """The plugins that have not allowed the pod yet."""
+        """The names of the plugins that have not allowed the pod yet."""
         return tuple(self._timers)
 
     @property
@@ -119,7 +119,7 @@ class WaitingPod:
         return self._outcome.done()
 
     def allow(self, plugin: str) -> None:
-        """Record that a plugin allows the pod; the wait ends when every waiting plugin has allowed it."""
+        """Record that a plugin allows the pod; the wait ends when all plugins that returned `Wait` have allowed it."""
         if threading.get_ident() != self._thread:
             self._loop.call_soon_threadsafe(self.allow, plugin)
             return
@@ -147,7 +147,7 @@ class WaitingPod:
         return await self._outcome
 
     def cancel(self) -> None:
-        """End the wait without a result, because the process ends."""
+        """End the wait without a result, because the process shuts down."""
         self._stop_timers()
         self._outcome.cancel()
 
@@ -168,7 +168,7 @@ class WaitingPod:
 
 
 class PodInPreBind:
-    """A pod whose PreBind plugins run; its binding can be cancelled until the last plugin ends."""
+    """A pod whose PreBind plugins are running; its binding can be cancelled until the last of them ends."""
 
     __slots__ = ("_running", "_why")
 
@@ -177,19 +177,19 @@ class PodInPreBind:
         self._why = ""
 
     def cancel(self, why: str) -> None:
-        """End the binding with an error, for a retry after a backoff."""
+        """Cancel the binding with an error; the pod is retried after a backoff."""
         self._why = self._why or why
         self._cancel_running()
 
     @property
     def failure(self) -> Status | None:
-        """The failure of a cancelled binding; None if it is not cancelled."""
+        """The failure of a cancelled binding; None if the binding is not cancelled."""
         return Status(Code.ERROR, (self._why,)) if self._why else None
 
     async def run(
         self, plugins: Iterable[PreBindPlugin], ask: Callable[[PreBindPlugin], Coroutine[Any, Any, Status | None]]
     ) -> Status | None:
-        """Run plugins in parallel until all have ended; after the first failure, the others are cancelled.
+        """Run PreBind of plugins in parallel until all have ended; after the first failure, cancel the others.
 
         Args:
             plugins: The plugins; plugins that cannot be cancelled are awaited.
@@ -226,7 +226,7 @@ class PodInPreBind:
 
 
 class DeviceWaitOutcome(Enum):
-    """How a wait for the binding conditions of devices ended."""
+    """The way in which a wait for binding conditions of devices ended."""
 
     SUCCESS = "success"
     FAILURE = "failure"
@@ -241,7 +241,7 @@ class DeviceWait:
 
     profile: str
     drivers: Sequence[str]
-    """The driver of each device of the pod's claims, with or without binding conditions."""
+    """The driver of each device of the pod's claims, also of devices without binding conditions."""
     conditional: Sequence[str]
     """The driver of each device that has binding conditions."""
     outcome: DeviceWaitOutcome
@@ -251,24 +251,24 @@ class DeviceWait:
 
 @dataclass(frozen=True, slots=True)
 class Handle:
-    """The services that plugins can use at and after Permit."""
+    """The services of the scheduler that plugins can use at Permit and later extension points."""
 
     client: Client
     clock: Clock
     pause: Callable[[float], Awaitable[None]]
-    """Waits for a number of seconds."""
+    """Function that waits for a number of seconds."""
     waiting: Mapping[str, WaitingPod]
     """The pods that wait at Permit, by pod identity."""
     activate: Callable[[Iterable[str]], None]
-    """Moves pending pods to the active queue, by pod identity."""
+    """Function that moves pending pods, given by pod identity, to the active queue."""
     in_pre_bind: Mapping[str, PodInPreBind] = field(default_factory=dict)
     """The pods whose PreBind plugins run, by pod identity."""
     changed: Callable[[Change], None] = field(default=lambda _: None)
-    """Reports a change of the cluster that the plugin made, to retry the pods that the change may help."""
+    """Function that reports a cluster change made by the plugin, to retry the pods that the change may help."""
     claim_requested: Callable[[bool], None] = field(default=lambda _: None)
-    """Is notified whether the API server created a claim that a plugin requested."""
+    """Function that is called with whether the API server created a claim that a plugin requested."""
     devices_awaited: Callable[[DeviceWait], None] = field(default=lambda _: None)
-    """Is notified how a wait for devices ended."""
+    """Function that is called with the way in which a wait for devices ended."""
 
 
 class ReservePlugin(Plugin, ABC):
@@ -331,7 +331,7 @@ class PostBindPlugin(Plugin, ABC):
 
 
 def _as_go_writes(seconds: float) -> str:
-    """Write a duration as Go does: `1h0m0s`, `1m30s`, `2.5s`, `500ms`."""
+    """Return a duration as Go writes it: `1h0m0s`, `1m30s`, `2.5s`, `500ms`."""
     if 0 < seconds < 1:
         return f"{seconds * 1000:g}ms"
     minutes, rest = divmod(seconds, 60)

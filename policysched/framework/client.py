@@ -29,19 +29,19 @@ from policysched.model.objects import (
 from policysched.model.policy import MetricAnswer, MetricKey, Policy, PolicyKey
 
 NO_STATUS: Final = "NoStatus"
-"""The reason of an `ApiError` whose answer is not a Kubernetes Status, such as the error page of a gateway."""
+"""The reason of an `ApiError` if the server's answer is not a Kubernetes Status, as the error page of a gateway."""
 NOT_FOUND: Final = "NotFound"
 """The reason of an `ApiError` for an object that does not exist."""
 PATIENCE: Final = 30.0
 """Longest time for which a read is repeated while the API server rejects the read, because a server that has just
 started rejects requests until it has loaded the RBAC roles. Units: seconds."""
 LEAST_UNKNOWN: Final = 1000
-"""Number of values for names of unknown nodes that a metric answer may always contain, even in a small cluster."""
+"""Number of names of unknown nodes for which every metric answer may contain values, even in a small cluster."""
 BINDING_CYCLE: Final[ContextVar[int]] = ContextVar("binding cycle", default=0)
 """The number of the current binding cycle, counted from 1; 0 outside of binding cycles. Requests of older binding
 cycles are sent first."""
 Wanted: TypeAlias = Mapping[MetricKey, frozenset[str]]
-"""The metrics that policies in force read, each with the metric's names in them: `load` and `cool-gpu-nodes/load`."""
+"""The metrics that policies in force read, each with its names in these policies: `load` and `cool-gpu-nodes/load`."""
 MetricSink: TypeAlias = Callable[[MetricAnswer], None]
 """Receives metric values between two scheduling cycles; values equal to the previous values have no effect."""
 
@@ -58,7 +58,7 @@ class ApiError(PolicyschedError):
 
     @property
     def is_refusal(self) -> bool:
-        """Whether an API server refused the request, so that it was not carried out.
+        """Whether an API server rejected the request, so that the request was not executed.
 
         False if the result is unknown: no answer, a server error (5xx), or an answer of a proxy or another server.
         """
@@ -67,7 +67,7 @@ class ApiError(PolicyschedError):
 
     @property
     def is_verdict(self) -> bool:
-        """Whether a write was certainly not carried out.
+        """Whether a write was certainly not executed.
 
         A conflict is not certain: a proxy may have sent the write twice, so that it conflicts with itself.
         """
@@ -92,7 +92,7 @@ class Event:
     at: datetime
     """Time of the event in UTC."""
     related: Pod | PodGroup | None = None
-    """A second object that the event is about, such as the preemptor."""
+    """A second object of the event, such as the preemptor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class PodStatusChange:
     """The nominated node to set; an empty string clears it, None leaves it unchanged."""
 
     def after(self, other: PodStatusChange) -> PodStatusChange:
-        """Return this change merged over the earlier change `other`."""
+        """Return the merge of an earlier change `other` with this change, which takes precedence."""
         return PodStatusChange(
             self.condition if self.condition is not None else other.condition,
             self.nominated_node if self.nominated_node is not None else other.nominated_node,
@@ -161,13 +161,13 @@ class ClaimClient(Protocol):
         """Write a claim's finalizers; fail with a conflict if the claim's resourceVersion changed."""
 
     async def allocate(self, claim: ResourceClaim) -> ResourceClaim:
-        """Write a claim's allocation and reservedFor; fail with a conflict if the claim's resourceVersion changed."""
+        """Write a claim's allocation and reservedFor; fail with a conflict if its resourceVersion changed."""
 
     async def reserve(self, claim: ResourceClaim) -> ResourceClaim:
-        """Write a claim's reservedFor and keep its allocation; fail with a conflict if the resourceVersion changed."""
+        """Write a claim's reservedFor only; fail with a conflict if its resourceVersion changed."""
 
     async def deallocate(self, claim: ResourceClaim) -> ResourceClaim:
-        """Clear a claim's allocation, reservedFor and device statuses; fail with a conflict if its version changed."""
+        """Clear a claim's allocation, reservedFor and device statuses; fail with a conflict if it changed."""
 
     async def create(self, claim: ResourceClaim) -> ResourceClaim:
         """Create a claim from its spec; the API server completes its generated name."""
@@ -187,28 +187,28 @@ class Client(Protocol):
         """The requests about ResourceClaims."""
 
     async def bind(self, pod: Pod, node: str) -> None:
-        """Bind the pod, once, without a retry.
+        """Bind the pod to a node, with a single request that is not retried.
 
         Raises:
             ApiError: the server refused.
         """
 
     async def node_of(self, pod: Pod) -> str:
-        """Read the node that the pod is bound to; empty if it is not bound.
+        """Read the name of the node to which the pod is bound; empty if it is not bound.
 
         Raises:
             ApiError: the server refused; status 404 if no pod with this UID exists.
         """
 
     async def claim_volume(self, volume: PersistentVolume) -> str:
-        """Write a volume's claimRef unless the volume's resourceVersion changed; return the new resourceVersion.
+        """Write a volume's claimRef, unless its resourceVersion changed; return the new resourceVersion.
 
         Raises:
             ApiError: the server refused; status 409 if the volume has changed.
         """
 
     async def select_node(self, claim: PersistentVolumeClaim, node: str) -> str:
-        """Write the node on which a claim's volume is provisioned unless the claim changed; return its new version.
+        """Write the node on which a claim's volume is provisioned, unless the claim changed; return its new version.
 
         Raises:
             ApiError: the server refused; status 409 if the claim has changed.
@@ -240,7 +240,7 @@ class Client(Protocol):
         """
 
     async def delete_pod(self, pod: Pod) -> None:
-        """Delete the pod with its UID, once, without a retry; a recreated pod of the same name is kept.
+        """Delete the pod by its UID, with a single request that is not retried; a recreated pod of the same name stays.
 
         Raises:
             ApiError: the server refused; status 404 if no pod with this UID exists.
@@ -264,7 +264,7 @@ class Client(Protocol):
         """
 
     def record(self, event: Event | PolicyEvent) -> None:
-        """Queue an event to be written after the bindings; dropped events are logged."""
+        """Queue an event, which is written after bindings; log dropped events."""
 
 
 class Clock(Protocol):
@@ -281,7 +281,7 @@ class Clock(Protocol):
 
 
 class LostAnswer:
-    """Decides whether to read again if a write took effect, after the answer to the write was lost.
+    """Decides whether to read an object again, to find out if a write took effect whose answer was lost.
 
     It is asked as long as no API server answers, or is busy, and of one that refuses to tell for a while.
     """
@@ -291,7 +291,7 @@ class LostAnswer:
         self._refused_since = clock.monotonic()
 
     def asks_again(self, error: ApiError) -> bool:
-        """Record an error of a read that should show whether the write took effect; return whether to read again."""
+        """Record the error of a read; return whether to read again."""
         now = self._clock.monotonic()
         if not error.is_refusal or error.status == HTTPStatus.TOO_MANY_REQUESTS:
             self._refused_since = now
@@ -299,7 +299,7 @@ class LostAnswer:
 
 
 def most_unknown(nodes: Collection[str]) -> int:
-    """Return for how many names of unknown nodes a metric answer may contain values, as nodes can be added later."""
+    """Return the number of names of unknown nodes for which a metric answer may contain values."""
     return max(LEAST_UNKNOWN, 2 * len(nodes))
 
 

@@ -25,13 +25,13 @@ class CycleState:
     def __init__(self) -> None:
         self._values: dict[str, Any] = {}
         self.skip_filter_plugins: frozenset[str] = frozenset()
-        """The plugins whose PreFilter returned Skip: their Filter, AddPod and RemovePod are not called."""
+        """The plugins whose PreFilter returned Skip: Filter, AddPod and RemovePod of these plugins are not called."""
         self.skip_score_plugins: frozenset[str] = frozenset()
-        """The plugins whose PreScore returned Skip: their Score is not called."""
+        """The plugins whose PreScore returned Skip: Score of these plugins is not called."""
         self.skip_pre_bind_plugins: frozenset[str] = frozenset()
-        """The plugins whose PreBindPreFlight returned Skip: their PreBind is not called."""
+        """The plugins whose PreBindPreFlight returned Skip: PreBind of these plugins is not called."""
         self.parallel_pre_bind_plugins: frozenset[str] = frozenset()
-        """The plugins whose PreBindPreFlight allows parallel PreBind: neighbouring ones run in parallel."""
+        """The plugins whose PreBindPreFlight allows parallel PreBind: adjacent plugins of this kind run in parallel."""
 
     def read(self, key: str) -> Any:
         """Return the value of a key.
@@ -46,11 +46,11 @@ class CycleState:
         return self._values.get(key, default)
 
     def write(self, key: str, value: Any) -> None:
-        """Store a value; simulations copy it with its method `clone` if it has one, else with `copy.copy`."""
+        """Store a value; simulations copy it with its method `clone`, if it has this method, else with `copy.copy`."""
         self._values[key] = value
 
     def delete(self, key: str) -> None:
-        """Delete the value of a key, if there is one."""
+        """Delete the value of a key, if the key has a value."""
         self._values.pop(key, None)
 
     def clone(self) -> CycleState:

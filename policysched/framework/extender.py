@@ -22,7 +22,7 @@ EXTENDER: Final = "Extender"
 
 
 class ExtenderError(PolicyschedError):
-    """An extender returned no usable answer."""
+    """Raised if an extender did not return a valid answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +31,9 @@ class FilterAnswer:
 
     nodes: frozenset[str]
     failed: Mapping[str, str] = field(default_factory=dict)
-    """The reasons of rejected nodes, by name, if preemption may help."""
+    """The reasons of rejected nodes by node name, if preemption may help."""
     unresolvable: Mapping[str, str] = field(default_factory=dict)
-    """The reasons of rejected nodes, by name, if preemption cannot help; takes precedence over `failed`."""
+    """The reasons of rejected nodes by node name, if preemption cannot help; takes precedence over `failed`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,19 +71,19 @@ class Extender(Protocol):
 
     @property
     def filters(self) -> bool:
-        """Whether the extender filters nodes."""
+        """Whether the extender has a filter verb."""
 
     @property
     def prioritizes(self) -> bool:
-        """Whether the extender scores nodes."""
+        """Whether the extender has a prioritize verb, which scores nodes."""
 
     @property
     def binds(self) -> bool:
-        """Whether the extender binds pods instead of the Bind plugins."""
+        """Whether the extender has a bind verb, which replaces the Bind plugins."""
 
     @property
     def preempts(self) -> bool:
-        """Whether the extender takes part in preemption."""
+        """Whether the extender has a preempt verb."""
 
     def is_interested(self, pod: Pod) -> bool:
         """Return whether the extender processes a pod, according to its configuration."""
@@ -96,7 +96,7 @@ class Extender(Protocol):
         """
 
     async def prioritize(self, pod: Pod, nodes: Sequence[str]) -> Mapping[str, int]:
-        """Return the scores to add to the nodes' total scores, by node.
+        """Return the scores to add to the total scores of nodes, by node name.
 
         Raises:
             ExtenderError: there is no usable answer.

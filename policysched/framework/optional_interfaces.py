@@ -82,7 +82,7 @@ class Incremental(Plugin, Generic[StateT]):
 
 
 class WhatIfFilter(FilterPlugin[StateT]):
-    """A filter that reads pods: it computes its result for a row as if pods were added to or removed from the row.
+    """A filter that reads pods and can compute results for rows as if pods were added to or removed from them.
 
     Preemption and nominated pods need this of each filter with an aspect of `ABOUT_PODS` in `filter_reads`. A method
     returns what `filter` and `reason` would return if the pods really left and came. Neither the cluster nor the state
@@ -95,7 +95,7 @@ class WhatIfFilter(FilterPlugin[StateT]):
 
     @abstractmethod
     def filter_changed(self, state: StateT, changed: ChangedRow) -> Status | None:
-        """Return the status that would reject the pod on one row, or None if the pod would fit.
+        """Return the status that would reject the pod on a simulated row, or None if the pod would fit.
 
         Args:
             state: A prepared state, up to date.
@@ -103,7 +103,7 @@ class WhatIfFilter(FilterPlugin[StateT]):
         """
 
     def filter_changed_rows(self, state: StateT, changed: ChangedRows) -> Codes | None:  # noqa: ARG002 - for subclasses
-        """Return the reason codes of many rows at once; None if the state supports only one row at a time.
+        """Return the reason codes of many simulated rows; None if the state only supports single rows.
 
         Shapes: (R,) int32.
         """
@@ -120,7 +120,7 @@ class WhatIfFilter(FilterPlugin[StateT]):
 
 
 class PerPod(Plugin):
-    """A plugin whose results can belong to one pod instead of its class, because it reads objects of the pod.
+    """A plugin whose results can apply to one pod instead of its class, because the plugin reads objects of the pod.
 
     For a pod with such objects, for example claims, Filter and Score are prepared and evaluated for all rows in each
     cycle, and their results are not stored. For other pods the plugin is skipped, also at Reserve.
@@ -130,17 +130,17 @@ class PerPod(Plugin):
     """
 
     class_filter: FilterPlugin[Any] | None = None
-    """The filter of classes of pods with a shared key; it returns SKIP for other pods."""
+    """The plugin's filter for classes of pods that share a key; it returns SKIP for pods without a shared key."""
     class_score: ScorePlugin[Any] | None = None
     """The score plugin of pod classes: it scores every pod 0, because results of a pod replace those of its class."""
 
     @staticmethod
     @abstractmethod
     def has_own_results(pod: Pod, cluster: Cluster) -> bool:
-        """Return whether the pod uses objects that the plugin reads; a function shared by plugins is called once."""
+        """Return whether the pod uses objects that the plugin reads; plugins that share the function get one call."""
 
     def shared_key(self, pod: Pod, cluster: Cluster) -> Hashable | None:  # noqa: ARG002 - for subclasses
-        """Return a key that pods with equal results have in common; None if the pod shares results with no pod."""
+        """Return a key that pods with equal results share; None if no other pod has equal results."""
         return None
 
 
@@ -148,17 +148,17 @@ class RetryControl(Plugin):
     """A filter that decides when rejected pods are retried, in addition to its queueing hints."""
 
     def on_rejected(self, pod: Pod, cluster: Cluster) -> None:
-        """Store data with which the plugin's hints can judge later changes; called when the filter rejected the pod."""
+        """Store data, after the filter rejected the pod, with which the plugin's hints can evaluate later changes."""
 
     def retry_at(self, pod: Pod, cluster: Cluster) -> float | None:  # noqa: ARG002 - for subclasses
-        """Return the time at which the result for a pod may change without an event, or None if there is no such time.
+        """Return the time from which the result for a pod may change without any event; None if there is no such time.
 
         At that time, the hints for the resource TIME are evaluated. Units: seconds since 1970, UTC.
         """
         return None
 
     def puts_off(self, pod: Pod, cluster: Cluster) -> bool:  # noqa: ARG002 - for subclasses
-        """Return whether the pod needs an object that the binding of another pod is still writing.
+        """Return whether the pod needs an object that another pod's binding is writing, which delays the attempt.
 
         The pod then waits, without a report, for a change that `events` names; that change has to come however the
         binding ends. A pod that is popped from the queue after it waited is tried even if it would have to wait again.
@@ -167,22 +167,22 @@ class RetryControl(Plugin):
 
 
 class BlockMember(RetryControl):
-    """A policy as a member of a plugin block: statuses, records, metrics and hints have the policy's name."""
+    """A policy as a member of a plugin block: statuses, records, metrics and hints have the policy's plugin name."""
 
     weight: int
     tier: int
 
 
 class BlockRow(NamedTuple):
-    """The results of one member of a plugin block: reason codes, or scores before multiplication by the weight."""
+    """The results of one member of a plugin block: reason codes, or scores that are not multiplied by the weight."""
 
     member: BlockMember
     values: NDArray[Any]
-    """Shapes: (C,) for the capacity C of the columns."""
+    """Reason codes or scores by row. Shapes: (C,) for the capacity C of the columns."""
 
 
 class PluginBlock(Incremental[StateT]):
-    """A plugin that evaluates several members at once: all policies of a profile.
+    """A plugin that evaluates several members at once: all policies of a profile as one plugin.
 
     Its statuses have the names of members. Its score is the sum of the members' scores times their weights.
     """
@@ -198,7 +198,7 @@ class PluginBlock(Incremental[StateT]):
 
     @abstractmethod
     def rows_of(self, state: StateT) -> Sequence[BlockRow]:
-        """Return the results of each member; at Filter only those of members that rejected a node."""
+        """Return the results of each member; at Filter, only of members that rejected a row."""
 
     @abstractmethod
     def reads_of(self, state: StateT) -> Aspect:

@@ -1,4 +1,4 @@
-"""Partial plugins: a configuration enables Filter or Score of a plugin, but not its PreFilter or PreScore.
+"""Replacements of plugins of which a configuration enables Filter or Score, but not PreFilter or PreScore.
 
 Some plugins work without the first point (`filters_alone`, `scores_alone`). The others fail for every pod, as in
 kube-scheduler, where Filter or Score looks for the state of the first point and finds none.
@@ -28,7 +28,7 @@ from policysched.state.tables.nodes import NodeTable
 
 @dataclass(frozen=True, slots=True)
 class Everywhere:
-    """The state of a filter that rejects every node with one status."""
+    """The state of a filter that rejects every node with the same status."""
 
     status: Status
 
@@ -44,7 +44,7 @@ class EverywhereFilter(RowFilter[Everywhere]):
         return np.ones(rows.stop - (rows.start or 0) if isinstance(rows, slice) else rows.size, np.int32)
 
     def reason(self, state: Everywhere, code: int) -> Status:  # noqa: ARG002 - there is one reason
-        """Return the status with which every node is rejected."""
+        """Return the status with which the filter rejects every node."""
         return state.status
 
 
@@ -89,7 +89,7 @@ class AlwaysZeroScore(ZeroScore, ScorePlugin[NodeTable]):
 
 
 class FailingScore(ZeroScore, ScorePlugin[NodeTable]):
-    """A score plugin that fails for every pod, because the configuration disables an extension point it depends on."""
+    """A score plugin that fails for every pod, because an extension point that its Score needs is disabled."""
 
     pre_scores = False
 
@@ -98,12 +98,12 @@ class FailingScore(ZeroScore, ScorePlugin[NodeTable]):
         self._failure = Status(Code.ERROR, (f"{name} cannot score while its {point} is disabled",))
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> Status:  # noqa: ARG002 - it fails for every pod
-        """Return the error status that says which extension point is disabled."""
+        """Return the error status that names the disabled extension point."""
         return self._failure
 
 
 def filter_only(plugin: FilterPlugin[Any] | OutOfTreePlugin) -> FilterPlugin[Any] | OutOfTreePlugin:
-    """Return the replacement of a filter in a profile that does not enable its PreFilter."""
+    """Return the plugin to use for a filter whose PreFilter is not enabled."""
     if isinstance(plugin, OutOfTreePlugin):
         return plugin.without_point("preFilter")
     if not plugin.filters_alone:
@@ -114,7 +114,7 @@ def filter_only(plugin: FilterPlugin[Any] | OutOfTreePlugin) -> FilterPlugin[Any
 
 
 def score_only(plugin: ScorePlugin[Any] | OutOfTreePlugin) -> ScorePlugin[Any] | OutOfTreePlugin:
-    """Return the replacement of a score plugin in a profile that does not enable its PreScore."""
+    """Return the plugin to use for a score plugin whose PreScore is not enabled."""
     if isinstance(plugin, OutOfTreePlugin):
         return plugin.without_point("preScore")
     if not plugin.scores_alone:

@@ -1,4 +1,4 @@
-"""Base classes of plugins from PreEnqueue to NormalizeScore: one state per pod class, all nodes per call.
+"""Base classes of plugins from PreEnqueue to NormalizeScore; a plugin evaluates many nodes per call.
 
 A plugin inherits the base class of each extension point at which it acts. A pod class is a set of pods that are equal
 in all fields that scheduling reads. `prepare_filter` and `prepare_score` return a state for one class, which the
@@ -40,7 +40,7 @@ Mask = NDArray[np.bool_]
 StateT = TypeVar("StateT")
 MAX_NODE_SCORE = 100
 PREFIX = "SchedulingPolicy/"
-"""Prefix of the plugin names of policies."""
+"""Prefix of the plugin name that each policy has."""
 
 
 def plugin_name(policy: PolicyKey) -> str:
@@ -59,36 +59,36 @@ SKIP = Nothing.SKIP
 
 @dataclass(frozen=True, slots=True)
 class Narrow(Generic[StateT]):
-    """A result of `prepare_filter`: a prepared state and the names of the only nodes that can match the pod."""
+    """A result of `prepare_filter`: the prepared state, and the names of the only nodes on which the pod may fit."""
 
     state: StateT
     nodes: frozenset[str]
 
 
 PreparedFilter: TypeAlias = StateT | Narrow[StateT] | Nothing | Status
-"""What `prepare_filter` returns: a state, a narrowing to some nodes, SKIP or a rejection."""
+"""The result of `prepare_filter`: a state, a Narrow, SKIP or a rejection."""
 PreparedScore: TypeAlias = StateT | Nothing | Status
-"""What `prepare_score` returns: a state, SKIP or an error status."""
+"""The result of `prepare_score`: a state, SKIP or an error status."""
 
 
 @dataclass(frozen=True, slots=True)
 class HintIndex:
-    """An index of waiting pods by key: a change evaluates the hints of the pods with its keys only.
+    """An index of waiting pods by key: for a change, hints are evaluated only for the pods that have one of its keys.
 
     Every pod that the hint would queue must have a key that the change leads to. The hint is still evaluated for the
     pods found.
     """
 
     filed_under: Callable[[Pod], Iterable[Hashable]]
-    """Returns the keys of a waiting pod. They may depend only on its spec, labels, namespace and the claim names in its
-    status. If there are too many, the scheduler stops reading them and treats the pod as not indexed."""
+    """Function from a waiting pod to its keys. They may depend only on its spec, labels, namespace and the claim names in
+    its status. If there are too many, the scheduler stops reading them and treats the pod as not indexed."""
     leads_to: Callable[[Change, Collection[Hashable]], Collection[Hashable] | None]
-    """Returns the keys of a change, out of the keys in use; None means all keys."""
+    """Function that returns the keys of a change among the keys in use; None means all keys."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """A cluster event that can make a pod schedulable which the plugin rejected.
+    """A change of the cluster that can make a pod schedulable that the plugin rejected, with an optional check.
 
     `helps(pod, change, cluster)` returns whether to queue the pod for a change; without it, every such event queues the
     pod. All hints of a plugin with an index must share one index.
@@ -105,7 +105,7 @@ ANY_CHANGE = tuple(Hint(resource, Action.ALL) for resource in Resource if resour
 
 
 class SizedState:
-    """A prepared state that reports its memory to the cache of pod classes, because it has arrays or large tables.
+    """A prepared state that reports its memory, for the limit of the cache of pod classes.
 
     The cache of pod classes estimates its memory; the memory of other states follows from the size of the pod. What
     several classes share is counted for each of them.
@@ -141,11 +141,11 @@ class Plugin:
 
 
 class RowFilter(ABC, Generic[StateT]):
-    """Base class of filters: evaluates many rows at once with a prepared state."""
+    """Base class of filters, which evaluate many rows in one call with a prepared state."""
 
     name: str
     filter_reads: Aspect = Aspect.NONE
-    """The aspects that `filter` reads: a node is filtered again if one of them or PRESENCE changes."""
+    """The aspects that `filter` reads: if one of them or PRESENCE changes, a row is filtered again."""
 
     @abstractmethod
     def filter(self, state: StateT, rows: Rows) -> Codes:
@@ -163,7 +163,7 @@ class FilterPlugin(Plugin, RowFilter[StateT]):
     """A plugin at PreFilter and Filter that evaluates all nodes in one call."""
 
     filters_alone: bool = False
-    """Whether Filter works if a configuration disables PreFilter; if False, Filter fails, as in kube-scheduler."""
+    """Whether Filter works without PreFilter, which a configuration can disable; if not, Filter fails."""
     pre_filters: bool = True
     """Whether the configuration enables PreFilter. If not, a status of `prepare_filter` rejects each node at Filter."""
 
@@ -177,15 +177,15 @@ class FilterPlugin(Plugin, RowFilter[StateT]):
 
 
 class RowScore(ABC, Generic[StateT]):
-    """Base class of score plugins: evaluates many rows at once with a prepared state."""
+    """Base class of score plugins, which evaluate many rows in one call with a prepared state."""
 
     name: str
     score_reads: Aspect = Aspect.NONE
-    """The aspects that `score` reads: a node is scored again if one of them or PRESENCE changes."""
+    """The aspects that `score` reads: if one of them or PRESENCE changes, a row is scored again."""
     normalizes: bool = False
-    """Whether the final score depends on which nodes are feasible."""
+    """Whether the final scores depend on which nodes are feasible."""
     tier: int = 0
-    """Scores of a higher tier decide before the scores of lower tiers."""
+    """The tier of the scores: scores of a higher tier decide before scores of lower tiers."""
 
     @abstractmethod
     def score(self, state: StateT, rows: Rows) -> Scores:
@@ -204,7 +204,7 @@ class RowScore(ABC, Generic[StateT]):
         return scores
 
     def stays_in_range(self, state: StateT) -> bool:  # noqa: ARG002 - for subclasses
-        """Return whether every final score is certainly 0 to 100; if not, the scheduler checks the scores.
+        """Return whether every final score is certainly within 0 to 100; otherwise, the scheduler checks the scores.
 
         Called after each `score` if the plugin does not normalize, else after `prepare_score`.
         """
@@ -219,7 +219,7 @@ class ScorePlugin(Plugin, RowScore[StateT]):
     """A plugin at PreScore, Score and NormalizeScore that evaluates all nodes in one call."""
 
     scores_alone: bool = False
-    """Whether Score works if a configuration disables PreScore; if False, Score fails, as in kube-scheduler."""
+    """Whether Score works without PreScore, which a configuration can disable; if not, Score fails."""
     scores_after_pre_filter: bool = False
     """Whether Score fails if a configuration disables PreFilter."""
     scores_after_filter: bool = False
@@ -237,7 +237,7 @@ class PreEnqueuePlugin(Plugin, ABC):
 
     @abstractmethod
     def pre_enqueue(self, pod: Pod, cluster: Cluster) -> Status | None:
-        """Return None to admit the pod, or a status that keeps it out (gated)."""
+        """Return None to admit the pod, or a status with which the pod stays gated."""
 
 
 class QueueSortPlugin(Plugin, ABC):
@@ -249,7 +249,7 @@ class QueueSortPlugin(Plugin, ABC):
 
 
 def default_normalize(scores: Scores, feasible: Mask, *, reverse: bool) -> Scores:
-    """Scale scores to 0 to 100 by their maximum over the feasible rows; `reverse` inverts them.
+    """Return scores scaled to 0 to 100 by their maximum over the feasible rows; `reverse` inverts the scores.
 
     Source: plugins/helper/normalize_score.go.
     """

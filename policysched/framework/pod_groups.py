@@ -32,11 +32,11 @@ from policysched.state.tables.columns import RowNumbers
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PodGroupContext:
-    """What plugins read about a pod group during its cycle."""
+    """The data about a pod group that plugins read during the group's cycle."""
 
     group: PodGroup
     pods: Sequence[Pod]
-    """The members that have no node, in the order of evaluation; at least one."""
+    """The members without a node, in the order of evaluation; at least one."""
     cluster: Cluster
     state: CycleState
     """The state that out-of-tree plugins share during the cycle."""
@@ -49,10 +49,10 @@ class CandidatePlacement:
     name: str
     """The value of the topology key; empty for all nodes."""
     rows: RowNumbers
-    """The rows of the nodes in ascending order, each once. Shapes: (K,)."""
+    """The rows of the nodes in ascending order, without duplicates. Shapes: (K,)."""
 
     def limit(self, cluster: Cluster) -> RowNumbers | None:
-        """Return the rows; None if they are all nodes of the cluster, so that they limit nothing."""
+        """Return the rows; None if the placement contains all nodes of the cluster."""
         return None if self.rows.size == cluster.nodes.count else self.rows
 
 
@@ -62,25 +62,25 @@ class FeasiblePlacement:
 
     placement: CandidatePlacement
     pods: Sequence[Pod]
-    """The members that fit, in the order of evaluation."""
+    """The members that fit the placement, in the order of evaluation."""
     nodes: Sequence[str]
-    """The names of their nodes."""
+    """The names of the nodes of the members in `pods`."""
 
 
 class PlacementProgress(NamedTuple):
-    """The number of members of a pod group by their state during the evaluation of a placement."""
+    """The numbers of a pod group's members by state, while a placement is evaluated."""
 
     scheduled: int
-    """Members that are on a node, or got a node in this cycle."""
+    """Number of members that have a node, from this cycle or before."""
     unschedulable: int
-    """Members that were rejected in this cycle."""
+    """Number of members that were rejected in this cycle."""
     remaining: int
-    """Members that are not evaluated yet."""
+    """Number of members that are not evaluated yet."""
     evaluated: int = 0
-    """Members that were evaluated in this placement."""
+    """Number of members that were evaluated on this placement."""
 
     def after(self, *, fits: bool) -> PlacementProgress:
-        """Return the progress after one more member was evaluated."""
+        """Return the progress after the evaluation of one more member, which fits or not."""
         rejected = self.unschedulable + (not fits)
         return PlacementProgress(self.scheduled + fits, rejected, self.remaining - 1, self.evaluated + 1)
 
@@ -92,7 +92,7 @@ class PlacementGeneratePlugin(Plugin, ABC):
     def generate_placements(
         self, context: PodGroupContext, parent: CandidatePlacement
     ) -> Sequence[CandidatePlacement] | Status:
-        """Return placements with nodes of `parent`; only `parent` itself for no constraint.
+        """Return placements that have nodes of `parent`; return only `parent` for no constraint.
 
         Returns:
             Placements with different names without "/"; none to reject the group. A status rejects the group or fails.
@@ -106,7 +106,7 @@ class PlacementFeasiblePlugin(Plugin, ABC):
     def placement_feasible(
         self, context: PodGroupContext, placement: CandidatePlacement, progress: PlacementProgress
     ) -> Status | None:
-        """Return None if enough members of the group have a node; else a rejection, or WAIT to try the next member.
+        """Return None if enough members have a node, WAIT to evaluate the next member, or a rejection.
 
         Called before the first member and after each. A rejection (UNSCHEDULABLE) ends the evaluation of the
         placement. WAIT continues with the next member; WAIT after the last member rejects the placement.
@@ -117,11 +117,11 @@ class PlacementScorePlugin(Plugin, ABC):
     """A plugin that scores the placements that a pod group fits, if there are several."""
 
     tier: int = 0
-    """Scores of a higher tier decide before the scores of lower tiers."""
+    """The tier of the scores: scores of a higher tier decide before scores of lower tiers."""
 
     @abstractmethod
     def score_placements(self, context: PodGroupContext, feasible: Sequence[FeasiblePlacement]) -> Scores | Status:
-        """Return the scores of placements, or a failure; no member of the attempt has a node in the cluster.
+        """Return the scores of placements, or a failure; in the cluster, the evaluated members have no node.
 
         Shapes: (P,).
         """
@@ -132,7 +132,7 @@ class PlacementScorePlugin(Plugin, ABC):
         feasible: Sequence[FeasiblePlacement],  # noqa: ARG002 - for subclasses
         scores: Scores,
     ) -> Scores | Status:
-        """Return the final scores, 0 to 100, or a failure; by default the scores themselves.
+        """Return the final scores, 0 to 100, or a failure; by default, the scores are not changed.
 
         Shapes: (P,) -> (P,).
         """
@@ -140,31 +140,31 @@ class PlacementScorePlugin(Plugin, ABC):
 
 
 class NodeRanks(Protocol):
-    """Ranks of nodes for the members of a pod group: a member is placed on a node of the lowest rank that it fits."""
+    """Ranks of nodes: a member of a pod group is placed on a feasible node of the lowest rank."""
 
     def ranks(self) -> NDArray[np.intp]:
-        """Return the ranks by row.
+        """Return the rank of each row.
 
         Shapes: (C,).
         """
 
     def place(self, member: str, row: int) -> None:
-        """Note that a member, given by the identity of the pod, is placed on a row."""
+        """Record that a member, given by pod identity, is placed on a row."""
 
     def remove(self, member: str) -> None:
-        """Undo `place` for a member; it need not be placed."""
+        """Record that a member is no longer placed; nothing happens if `place` was not called for it."""
 
 
 class GroupSimulation(Protocol):
-    """A pod group that is placed in the cluster without some other pods."""
+    """A pod group that is placed by a simulation in the cluster without some placed pods."""
 
     @property
     def failure(self) -> Status | None:
-        """The reason why the group does not fit; None if it does."""
+        """The reason why the group does not fit; None if the group fits."""
 
     @property
     def nodes(self) -> Mapping[str, str]:
-        """The nodes of the placed members, by the identity of the pod."""
+        """The names of the nodes of the placed members, by pod identity."""
 
     @property
     def reads_other_nodes(self) -> bool:
@@ -183,11 +183,11 @@ class GroupSimulation(Protocol):
 
 
 class RejectedGroup(Protocol):
-    """A pod group that does not fit. Its methods are valid until the cluster changes."""
+    """A pod group that does not fit; the methods are valid until the cluster changes."""
 
     @property
     def group(self) -> PodGroup:
-        """The group."""
+        """The PodGroup object."""
 
     @property
     def pods(self) -> Sequence[Pod]:
@@ -195,16 +195,16 @@ class RejectedGroup(Protocol):
 
     @property
     def cluster(self) -> Cluster:
-        """The cluster."""
+        """The cluster in which the group was rejected."""
 
     @property
     def victim_guards(self) -> Sequence[VictimGuard]:
-        """The guards of placed pods; a pod may be evicted if no guard protects it."""
+        """The guards that protect placed pods; a pod may be evicted if no guard protects it."""
 
     def without(
         self, pods: Sequence[PlacedPod], ranks: NodeRanks | None = None
     ) -> AbstractContextManager[GroupSimulation]:
-        """Simulate the cycle of the group without some pods; afterwards the cluster is as before.
+        """Simulate the cycle of the group without some pods; afterwards, the cluster is as before.
 
         Args:
             pods: The pods, placed on existing nodes.
@@ -213,7 +213,7 @@ class RejectedGroup(Protocol):
 
 
 class Disruption(NamedTuple):
-    """What the eviction of victims disrupts."""
+    """Counts of what the eviction of victims disrupts, for metrics."""
 
     groups: int
     """Number of pod groups that are victims."""
@@ -225,21 +225,21 @@ class Disruption(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PodGroupPostFilterResult:
-    """Result of a plugin at PodGroupPostFilter."""
+    """The result of a plugin at PodGroupPostFilter."""
 
     status: Status
     """A success if the group waits for the effect of `act`; an error; or a rejection, whose reasons are appended to the
     message of the group. SUCCESS and UNSCHEDULABLE_AND_UNRESOLVABLE end the point and replace earlier reasons."""
     nominated: Mapping[str, str] = field(default_factory=dict)
-    """The nominated nodes of members by the identity of the pod; empty to clear a nomination."""
+    """The nominated nodes of members by pod identity; an empty name clears a nomination."""
     act: Callable[[Handle], Awaitable[bool]] | None = None
-    """Starts writes to the API server and returns an awaitable; False as its result means failure."""
+    """Function that starts writes to the API server; its result, once awaited, is False after a failure."""
     victims: Sequence[Pod] = ()
-    """The victims."""
+    """The pods to evict."""
     searched: bool = False
     """Whether the plugin searched for victims."""
     disruption: Disruption | None = None
-    """What the eviction of the victims disrupts; None if no victims were chosen."""
+    """Counts of what the eviction of the victims disrupts; None if no victims were chosen."""
 
 
 class PodGroupPostFilterPlugin(Plugin, ABC):
@@ -247,8 +247,8 @@ class PodGroupPostFilterPlugin(Plugin, ABC):
 
     @abstractmethod
     def pod_group_post_filter(self, rejected: RejectedGroup) -> PodGroupPostFilterResult:
-        """Look for a way to make a pod group fit."""
+        """Return how the pod group can be made to fit, or why not."""
 
     def cleanups(self, pod: Pod, failed: FailedDecision) -> tuple[Undo, ...]:  # noqa: ARG002 - for subclasses
-        """Return the requests to send for a member without a feasible node if its group is rejected."""
+        """Return the requests to send for a member without a feasible node in case its group is rejected."""
         return ()

@@ -1,4 +1,4 @@
-"""Interfaces of PostFilter plugins and of VictimGuard, which protects pods from preemption.
+"""Interfaces of PostFilter plugins and of victim guards, which protect pods from preemption.
 
 A PostFilter plugin receives the failed decision and returns a result without changing anything. Requests such as
 evictions are returned as `act`, so that a dry-run can call the same plugin without them.
@@ -30,19 +30,19 @@ from policysched.state.what_if import ChangedRows
 
 
 class WhatIf(Protocol):
-    """A simulation of one node with pods added or removed, for the pod of a failed decision."""
+    """A simulation of one node on which pods are added or removed, for the pod of a failed decision."""
 
     def remove(self, pod: Pod) -> None:
         """Remove from the simulated node a pod that is placed on the node or was added to the simulation."""
 
     def add(self, pod: Pod) -> None:
-        """Add to the simulated node a pod that was removed from the simulation, or that is not placed."""
+        """Add to the simulated node a pod that was removed from the simulation or is placed on no node."""
 
     def remove_elsewhere(self, pod: PlacedPod) -> None:
-        """Remove a pod that is placed on another node."""
+        """Remove a pod that is placed on another node than the simulated node."""
 
     def restore_elsewhere(self, pod: PlacedPod) -> None:
-        """Restore a pod that was removed from another node."""
+        """Restore a pod that `remove_elsewhere` removed."""
 
     def verdict(self) -> Status | None:
         """Return the status that rejects the simulated node, or None if the pod fits.
@@ -54,7 +54,7 @@ class WhatIf(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RowVerdicts:
-    """The results of all filters for many rows of a simulation.
+    """The results of all filters on many simulated rows.
 
     Shapes: fits (R,).
     """
@@ -62,34 +62,34 @@ class RowVerdicts:
     fits: Mask
     """Mask of the rows that pass every filter."""
     status_of: Callable[[int], Status | None]
-    """Returns the status that rejects the row at an index, or None if the row passes."""
+    """Function that returns the status that rejects the row at an index; None if the row passes."""
 
     def over(self, other: RowVerdicts) -> RowVerdicts:
-        """Combine the results of two groups of filters; the statuses of this group take precedence over `other`."""
+        """Return the combination with the results `other` of other filters; statuses of this object take precedence."""
         return RowVerdicts(self.fits & other.fits, lambda index: self.status_of(index) or other.status_of(index))
 
 
 @dataclass(frozen=True, slots=True)
 class Protection:
-    """Which placed pods a guard protects from eviction, and for which reasons.
+    """The placed pods that a guard protects from eviction, with the reasons.
 
     Shapes: codes (V,).
     """
 
     codes: Codes
-    """For each placed pod, 0 if the pod may be a victim, else the reason code of the protection."""
+    """For each placed pod, 0 if the pod may be evicted, else the reason code of the protection."""
     reason_of: Callable[[int], str]
-    """Returns the text of a reason code."""
+    """Function that returns the text of a reason code."""
     values_of: Callable[[int], str]
-    """Returns the values of the pod at an index that the guard read; empty if the guard read none."""
+    """Function that returns the values that the guard read of the pod at an index; empty without values."""
 
 
 class VictimGuard(Plugin, ABC):
-    """A plugin that protects placed pods from preemption; its `events` can end the protection."""
+    """A plugin that protects placed pods from preemption; its `events` name the changes that can end a protection."""
 
     @abstractmethod
     def protected(self, pod: Pod, cluster: Cluster, slots: RowNumbers) -> Protection | None:
-        """Return which pods the guard protects from the preemptor.
+        """Return which of some placed pods the guard protects from the preemptor.
 
         Args:
             pod: The preemptor.
@@ -102,7 +102,7 @@ class VictimGuard(Plugin, ABC):
 
 
 class FailedDecision(Protocol):
-    """A decision without a feasible node. Its methods are valid until the cluster changes."""
+    """A decision without a feasible node; the methods are valid until the cluster changes."""
 
     @property
     def pod(self) -> Pod:
@@ -129,22 +129,22 @@ class FailedDecision(Protocol):
         """The guards that protect placed pods; a pod may be evicted if no guard protects the pod."""
 
     def rows_with(self, code: Code) -> RowNumbers:
-        """Return the rows of the nodes that were rejected with a code, in ascending order."""
+        """Return the rows that were rejected with a given status code, in ascending order."""
 
     def status_of(self, node: str) -> Status | None:
         """Return the status that rejects a node; None if no node has this name."""
 
     def pre_filtered(self, plugin: str) -> bool:
-        """Return whether a plugin ran at PreFilter; after a plugin that rejects the pod, no further PreFilter runs."""
+        """Return whether a plugin's PreFilter was called; a rejection at PreFilter ends the calls."""
 
     def trial(self, row: int) -> WhatIf:
-        """Return a simulation of a node to which pods can be added and from which pods can be removed."""
+        """Return a what-if of a node: pods can be added to or removed from the node."""
 
     def verdicts(self, changed: ChangedRows) -> RowVerdicts | None:
-        """Return the results of all filters for changed rows; None if a filter can simulate only one node at a time."""
+        """Return the results of all filters on changed rows; None if a filter can only simulate single rows."""
 
     def most_pods(self, rows: RowNumbers) -> NDArray[np.int64]:
-        """Return the highest number of further pods on each row with which the pod may still fit.
+        """Return for each row the highest number of further pods with which the pod may still fit.
 
         Shapes: (R,).
         """
@@ -152,13 +152,13 @@ class FailedDecision(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PostFilterResult:
-    """Result of a plugin at PostFilter."""
+    """The result of a plugin at PostFilter."""
 
     status: Status | None = None
     """None or a success if the plugin makes the pod fit; else a rejection or an error. Its reasons end the pod's
     message."""
     nominated_node: str | None = None
-    """The nominated node; empty to clear the nomination, None to keep it."""
+    """The name of the nominated node; empty to clear the nomination, None to keep it."""
     act: Callable[[Handle], Awaitable[bool | None]] | None = None
     """Starts writes to the API server and returns an awaitable whose result False means failure. Not called in a
     dry-run."""
@@ -167,9 +167,9 @@ class PostFilterResult:
     details: Any = None
     """Details of the plugin for decision records."""
     rejectors: frozenset[str] = frozenset()
-    """Plugins other than filters that prevented success; the pod is also retried when their hints match."""
+    """Plugins other than filters that prevented success; their hints also retry the pod."""
     rejecting_anyway: frozenset[str] = frozenset()
-    """Filters that reject the pod on some node even if pods are evicted; the pod is also retried by their hints."""
+    """Filters that reject the pod on some node whatever pods are evicted; their hints also retry the pod."""
     cleanups: tuple[Callable[[Handle], Coroutine[Any, Any, None]], ...] = ()
     """Writes to the API server that run regardless of the results of later plugins. Not called in a dry-run."""
     ask: Callable[[], Awaitable[PostFilterResult]] | None = None
@@ -184,11 +184,11 @@ class PostFilterResult:
 
 
 class PostFilterPlugin(Plugin, ABC):
-    """A plugin that runs when no node was feasible."""
+    """A plugin that is called if no node is feasible."""
 
     @abstractmethod
     def post_filter(self, pod: Pod, failed: FailedDecision) -> PostFilterResult:
-        """Look for a way to make the pod fit.
+        """Return how the pod can be made to fit, or why not.
 
         Args:
             pod: The pod as it is known now, perhaps newer than the one that was decided about.

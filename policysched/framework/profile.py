@@ -1,4 +1,4 @@
-"""A profile: which plugins run for the pods of one scheduler name, in which order and with which weights.
+"""`Profile`: the plugins that run for the pods of one scheduler name, with their order and weights.
 
 The plugins of policies come after the configured plugins of a point. A profile is immutable; another policy set makes
 another profile.
@@ -40,33 +40,33 @@ Filter: TypeAlias = FilterPlugin[Any] | OutOfTreePlugin
 Score: TypeAlias = ScorePlugin[Any] | OutOfTreePlugin
 
 FIRST_PLACE: Final = 3
-"""Place of the first filter of a profile; lower places are rejections outside of plugins."""
+"""Place of a profile's first filter in the order of filters; lower places stand for rejections by no plugin."""
 
 
 class PerPodPlugins(NamedTuple):
-    """The plugins that evaluate a single pod, because its results differ from those of its pod class."""
+    """The plugins that evaluate one pod separately, because its results differ from those of its pod class."""
 
     filters: tuple[tuple[int, Filter], ...]
-    """The filters that evaluate the pod alone, each with its place in the order of PreFilter."""
+    """The filters that evaluate the pod separately, each with its place in the order of PreFilter."""
     scores: tuple[tuple[Score, int | None], ...]
-    """The score plugins in the order of PreScore, with their weights; None for a plugin at PreScore only."""
+    """The score plugins in the order of PreScore with their weights; weight None for a plugin at PreScore only."""
 
 
 @dataclass(frozen=True)
 class Profile:
-    """The plugins of a scheduler name, by extension point."""
+    """The plugins for the pods of one scheduler name, by extension point."""
 
     scheduler_name: str
     queue_sort: QueueSortPlugin
     pre_enqueue: tuple[PreEnqueuePlugin, ...] = ()
     filters: tuple[Filter, ...] = ()
-    """The filters in the order of Filter: if several reject a node, the first is reported."""
+    """The filters in the order of Filter; of several filters that reject a node, the first is reported."""
     pre_filters: tuple[Filter, ...] | None = None
     """The filters in the order of PreFilter, with plugins at PreFilter only; None if Filter has the same order."""
     scores: tuple[tuple[Score, int], ...] = ()
     """The score plugins with their weights."""
     pre_scores: tuple[Score, ...] = ()
-    """The plugins at PreScore only."""
+    """The plugins that are enabled at PreScore but not at Score."""
     pre_score_order: tuple[str, ...] = ()
     """The names of the plugins at PreScore, in their order."""
     post_filters: tuple[PostFilterPlugin, ...] = ()
@@ -79,9 +79,9 @@ class Profile:
     """The percentage of the placements of a pod group that have to be feasible before they are scored; 0 adapts it to
     the number of nodes."""
     victim_guards: tuple[VictimGuard, ...] = ()
-    """The policies that protect pods from preemption."""
+    """The guards of policies, which protect pods from preemption."""
     shadow_guards: tuple[VictimGuard, ...] = ()
-    """The policies in Shadow mode that would protect pods from preemption; metrics count their results."""
+    """The guards of policies in Shadow mode, whose protections are only counted in metrics."""
     reserves: tuple[ReservePlugin, ...] = ()
     permits: tuple[PermitPlugin, ...] = ()
     pre_binds: tuple[PreBindPlugin, ...] = ()
@@ -92,14 +92,14 @@ class Profile:
     """The extenders, in the order of their calls."""
     policies_filter: bool = True
     policies_score: bool = True
-    """Whether SchedulingPolicies filter, and whether they score, with this profile."""
+    """Whether any policy filters, and whether any policy scores, with this profile."""
     handle: PluginHandle | None = None
-    """The handle of the out-of-tree plugins."""
+    """The handle of the out-of-tree plugins; None without such plugins."""
     extra_key: Callable[[Pod, Cluster], Hashable] | None = None
-    """Returns the values that policies read of a pod, or compute from the time, to extend the key of the pod class."""
+    """Function that returns what policies read of a pod or of the time, which extends the key of the pod class."""
 
     def __post_init__(self) -> None:
-        """Check that each filter that reads pods can simulate added and removed pods.
+        """Check that each filter that reads pods can evaluate simulated rows.
 
         Raises:
             TypeError: a filter does not.
@@ -129,7 +129,7 @@ class Profile:
 
     @property
     def prepared(self) -> tuple[Filter, ...]:
-        """The filters in the order of PreFilter."""
+        """The filters in the order of PreFilter, with plugins at PreFilter only."""
         return self.filters if self.pre_filters is None else self.pre_filters
 
     @cached_property
@@ -151,7 +151,7 @@ class Profile:
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """The place of each filter in the order of Filter, by plugin name; the first is FIRST_PLACE."""
+        """The place of each filter in the order of Filter, by plugin name; the first place is FIRST_PLACE."""
         return {plugin.name: place for place, plugin in enumerate(self.filters, FIRST_PLACE)}
 
     @cached_property
@@ -163,12 +163,12 @@ class Profile:
 
     @cached_property
     def _prepared_scores(self) -> tuple[tuple[Score, int | None], ...]:
-        """The plugins at PreScore with their weights; None for a plugin without Score. Empty if no plugin scores."""
+        """The plugins at PreScore with their weights, None for a plugin without Score; empty if no plugin scores."""
         return (*self.scores, *((plugin, None) for plugin in self.pre_scores)) if self.scores else ()
 
     @cached_property
     def _cycle_plugins(self) -> tuple[Filter | Score, ...]:
-        """The plugins from PreFilter to Score, each once."""
+        """The plugins at the points from PreFilter to Score, without duplicates."""
         plugins = (*self.prepared, *(plugin for plugin, _ in self._prepared_scores))
         return tuple({id(plugin): plugin for plugin in plugins}.values())
 
@@ -197,7 +197,7 @@ class Profile:
         return tuple(one for one in self._per_pod if one.class_filter is not None or one.class_score is not None)
 
     def per_pod_plugins(self, pod: Pod, cluster: Cluster) -> PerPodPlugins | None:
-        """Return the plugins that evaluate this pod alone instead of its pod class; None if there are none."""
+        """Return the plugins that evaluate this pod separately from its pod class; None if there are none."""
         reading = {check for check in self._checks if check(pod, cluster)}
         if not reading:
             return None
@@ -221,23 +221,23 @@ class Profile:
         return PerPodPlugins(filters, tuple(scores))
 
     def shared_keys(self, pod: Pod, cluster: Cluster) -> tuple[Hashable, ...]:
-        """Return the keys that plugins add to the pod class of a pod with shared results; empty if there are none."""
+        """Return the keys that plugins add to the key of a pod's class, for pods with shared results."""
         keys = tuple([one.shared_key(pod, cluster) for one in self._sharing])
         return keys if any(key is not None for key in keys) else ()
 
     @cached_property
     def _reserves(self) -> tuple[tuple[ReservePlugin, Callable[[Pod, Cluster], bool] | None], ...]:
-        """The Reserve plugins, each with the check for the pods that it applies to; None for all pods."""
+        """The Reserve plugins, each with a function that decides whether it applies to a pod; None for all pods."""
         own = ((plugin, plugin if isinstance(plugin, PerPod) else None) for plugin in self.reserves)
         return tuple((plugin, None if one is None else one.has_own_results) for plugin, one in own)
 
     def reserving(self, pod: Pod, cluster: Cluster) -> tuple[ReservePlugin, ...]:
-        """Return the Reserve plugins of a pod, in their order."""
+        """Return the Reserve plugins that apply to a pod, in their order."""
         return tuple([plugin for plugin, applies in self._reserves if applies is None or applies(pod, cluster)])
 
     @cached_property
     def hints(self) -> dict[str, Sequence[Hint]]:
-        """The events that can help rejected pods, by rejector.
+        """The queueing hints by plugin that can reject pods.
 
         A policy that filters and guards victims has one name for both.
         """
@@ -249,7 +249,7 @@ class Profile:
         return named | guards | ({EXTENDER: ANY_CHANGE} if self.extenders else {})
 
     def put_off_by(self, pod: Pod, cluster: Cluster) -> str:
-        """Return the name of a plugin that delays the pod until another pod's binding ends; empty if there is none."""
+        """Return the name of a plugin that delays the pod until another pod's binding ends; empty if no plugin does."""
         return next((plugin.name for plugin in self.retry_controls if plugin.puts_off(pod, cluster)), "")
 
     @cached_property
@@ -263,17 +263,17 @@ class Profile:
         return tuple(plugin for plugin in plugins if isinstance(plugin, Incremental))
 
     def stamps(self, cluster: Cluster) -> Hashable:
-        """Return a value; if the value changes, the states of all pod classes are prepared again."""
+        """Return a stamp; if it changes, the plugins prepare again for every pod class."""
         return tuple([plugin.stamp(cluster) for plugin in self._incremental])
 
     @cached_property
     def reads_own_namespace(self) -> bool:
-        """Whether the state of a plugin depends on the labels of the pod's namespace."""
+        """Whether the prepared state of any plugin depends on the labels of the pod's namespace."""
         return any(plugin.reads_own_namespace for plugin in self._incremental)
 
     @cached_property
     def out_of_tree_cycle(self) -> frozenset[str]:
-        """The names of the out-of-tree plugins from PreFilter to Score."""
+        """The names of the out-of-tree plugins at the points from PreFilter to Score."""
         return frozenset(plugin.name for plugin in self._cycle_plugins if isinstance(plugin, OutOfTreePlugin))
 
     def extending(self, pod: Pod) -> list[Extender]:
@@ -289,6 +289,6 @@ class Profile:
 
 
 def members_of(plugins: Iterable[Plugin]) -> Iterator[Plugin]:
-    """Yield plugins, with the members of each plugin block in place of the block."""
+    """Yield plugins, with the members of a plugin block in place of the block."""
     for plugin in plugins:
         yield from plugin.members if isinstance(plugin, PluginBlock) else (plugin,)

@@ -1,4 +1,4 @@
-"""The registry of plugins: the names that a configuration may enable, with the factories that create them.
+"""`PluginRegistry`: the names of plugins that a configuration may enable, with the factories of the plugins.
 
 The registries of default plugins and out-of-tree plugins are merged before profiles are created. A name belongs to one
 plugin, so a merge adds all plugins of the other registry or none.
@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from policysched.errors import UsageError
 
 PluginFactory: TypeAlias = Callable[[Any, Any], Any]
-"""Creates a plugin from its `args` in the configuration (None if absent) and a PluginHandle."""
+"""Function that creates a plugin from its `args` in the configuration (None without `args`) and a PluginHandle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class RegisteredPlugin:
 
 
 class PluginRegistry:
-    """A mapping of names to plugins, in the order of registration."""
+    """The plugins that a configuration may enable, by name, in the order of registration."""
 
     def __init__(self) -> None:
         self._plugins: dict[str, RegisteredPlugin] = {}

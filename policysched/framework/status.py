@@ -1,4 +1,4 @@
-"""`Status`, the result of a plugin: a code and the reasons of a rejection or failure.
+"""`Status`: the result of a plugin, a code with the reasons of a rejection or failure.
 
 The docstring of each code states what the scheduling queue does with the pod next.
 
@@ -12,7 +12,7 @@ from enum import IntEnum
 
 
 class Code(IntEnum):
-    """The codes of a status."""
+    """The codes of a status, with the meanings of kube-scheduler's codes."""
 
     SUCCESS = 0
     """The plugin accepts the pod or node."""
@@ -69,12 +69,12 @@ class Status:
         return self.code in REJECTIONS
 
     def by(self, plugin: str) -> Status:
-        """Return a copy of the status with a plugin name."""
+        """Return a copy of the status with the name of a plugin."""
         return self if self.plugin == plugin else replace(self, plugin=plugin)
 
 
 def filter_error(status: Status) -> str:
-    """Return kube-scheduler's message for a plugin that failed at Filter.
+    """Return kube-scheduler's message that a plugin failed at Filter.
 
     Source: pkg/scheduler/framework/runtime/framework.go (RunFilterPlugins).
     """

@@ -58,8 +58,8 @@ DEFAULT_ORIGIN: Final = "default"
 class EnginePart(Plugin):
     """Placeholder for a plugin of kube-scheduler whose work the engine does itself.
 
-    The engine does its work itself, or there is none: the plugins for groups of pods have nothing to do with a pod
-    that is in no group, and groups are off in kube-scheduler unless a feature gate turns them on.
+    Plugins for pod groups are placeholders, too: while kube-scheduler's feature gates disable pod groups, these plugins
+    have no work.
     """
 
     name: str

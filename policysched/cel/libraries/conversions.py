@@ -39,7 +39,7 @@ _LONGEST: Final = 400
 
 
 def refused(value: Any, name: str) -> Error:
-    """Return the error for a value that a conversion function does not accept."""
+    """Return the error that a conversion function gives for a value that it does not accept."""
     return Error(f"type conversion error from '{KINDS[type(value)]}' to '{name}'")
 
 
@@ -116,7 +116,7 @@ def _duration_of_int(value: int) -> Any:
 
 
 def text_of_bytes(value: bytes) -> Any:
-    """Decode bytes as UTF-8, for `string(bytes)`."""
+    """Return bytes decoded as UTF-8, for `string(bytes)`."""
     try:
         return value.decode()
     except UnicodeDecodeError:
@@ -135,7 +135,7 @@ TEXTS: Final[dict[type, Callable[[Any], Any]]] = {
     type(None): lambda _: "null",
     CelType: lambda value: value.name,
 }
-"""Functions that implement `string()`, by the Python class of the argument."""
+"""The functions that implement `string()`, by the Python class of the argument."""
 
 OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
     **dict.fromkeys(

@@ -1,4 +1,4 @@
-"""The function format(), with clauses such as `%d`, and the checks of its clauses.
+"""The function `format()`, with clauses such as `%d`, and checks of the clauses.
 
 Source: cel-go v0.26 ext/formatting.go.
 """
@@ -32,11 +32,11 @@ ONLY: Final = {
     "X": "only integers, byte buffers, and strings can be formatted as hex",
     "o": "octal clause can only be used on integers",
 }
-"""Errors for arguments of a wrong type, by the clause of `format()`."""
+"""The errors for arguments of a wrong type, by clause of `format()`."""
 
 
 class FormatError(ValueError):
-    """The format string or an argument of `format()` is invalid; the message is the message of cel-go."""
+    """Raised if the format string or an argument of `format()` is invalid; has the message of cel-go."""
 
 
 def parts(text: str) -> Iterator[str | Clause | FormatError]:
@@ -209,7 +209,7 @@ _WRITERS: Final[dict[str, _Writer]] = {
     "X": _plain(_upper_hex),
     "o": _plain(_octal),
 }
-"""Functions that format a value, by clause (`d` for `%d`); arguments: value, number of decimals, budget."""
+"""The functions that format a value, by clause (`d` for `%d`); arguments: value, number of decimals, budget."""
 
 
 def _inside(value: Any, work: Budget) -> str:

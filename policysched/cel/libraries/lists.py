@@ -27,7 +27,7 @@ from policysched.cel.values.scalars import (
 from policysched.cel.values.texts import shown
 
 _LONGEST_RANGE: Final = 1_000_000
-"""Largest result of `lists.range()` in cel-go 0.29; a larger range is an error."""
+"""Maximum size of the result of `lists.range()` in cel-go 0.29; a larger range is an error."""
 _MOST_INCLUDED: Final = 48
 _TYPES: Final = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
 _ORDERED: Final = frozenset({int, Uint, float, bool, Duration, Timestamp, str, bytes})
@@ -229,4 +229,4 @@ SPENDING: Final[dict[str, Callable[..., Any]]] = {
     "@mapInsert_map_key_value": _insert,
     "@mapInsert_map_map": _insert_all,
 }
-"""CEL list functions whose first argument is a budget, which pays for the sizes of the other arguments."""
+"""List functions whose first argument is a budget; the sizes of the other arguments are subtracted from it."""

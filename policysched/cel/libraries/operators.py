@@ -1,4 +1,4 @@
-"""Operators, and functions that accept any type: size, type, matches, sort.
+"""Operators, and functions that accept any type: `size`, `type`, `matches`, `sort`.
 
 For a value of an unsupported type, the error names the operator. For a type with methods (strings, durations and
 timestamps), the error names nothing.
@@ -46,7 +46,7 @@ def no_overload(value: Any, name: str) -> Error:
 
 
 def _by_type(name: str, operations: dict[type, Operation]) -> Operation:
-    """Make an operator that selects its operation by the type of the first argument."""
+    """Return an operator that selects its operation by the type of the first argument."""
 
     def operator(first: Any, *rest: Any) -> Any:
         operation = operations.get(type(first))
@@ -141,7 +141,7 @@ def _subtract_timestamp(left: Timestamp, right: Any) -> Any:
 
 
 def add(work: Budget, left: Any, right: Any) -> Any:
-    """Add two values; two strings, bytes or lists are concatenated."""
+    """Return the sum of two values; two strings, bytes or lists are concatenated."""
     kind = type(left)
     if kind in LISTS:
         return _add_lists(work, left, right)
@@ -248,7 +248,7 @@ add_numbers: Final = _by_type(
         Timestamp: _add_timestamp,
     },
 )
-"""Adds numbers, durations and timestamps."""
+"""Function that adds numbers, durations and timestamps."""
 OPERATORS: Final[dict[str, Operation]] = {
     "!_": _not,
     "-_": _by_type(
@@ -297,11 +297,11 @@ OPERATORS: Final[dict[str, Operation]] = {
     "type": _kind,
     "dyn": lambda value: value,
 }
-"""Functions that accept values of any type and return an error for types that they do not support."""
+"""Functions that accept values of any type, and return an error for types that they do not support."""
 SPENDING_OPERATORS: Final[dict[str, Operation]] = {
     "_+_": add,
     "@in": contained_in,
     "sort": _sort,
     "@sortByAssociatedKeys": _sort,
 }
-"""Operators whose first argument is a budget, which pays for the sizes of the other arguments."""
+"""Operators whose first argument is a budget; the sizes of the other arguments are subtracted from it."""

@@ -28,10 +28,10 @@ _MESSAGES: Final = {
 """Error messages of Go's `regexp`, by the messages of RE2."""
 _KEPT: Final = 256
 _MOST_BYTES: Final = 1 << 20
-"""Memory limit of RE2 for a pattern; larger patterns are an error. Units: bytes."""
+"""Maximum memory of RE2 for a pattern; a larger pattern is an error. Units: bytes."""
 _WORK_A_CHARACTER: Final = 2
 _WORK_A_CLASS: Final = 600
-"""Cost of a Unicode character class in a pattern, which RE2 expands to bytes."""
+"""Cost of a Unicode character class in a pattern, which RE2 expands to many byte ranges."""
 _WORK_AN_INSTRUCTION: Final = 2
 _FEW_INSTRUCTIONS: Final = 4
 
@@ -56,7 +56,7 @@ class Pattern(Protocol):
 
 
 def compiled(pattern: str, work: Budget) -> Pattern | Error:
-    """Compile a regular expression, or return its error; a cached pattern spends the same cost.
+    """Return a compiled regular expression or its error; a cached pattern costs the same as a new one.
 
     Raises:
         BudgetExceededError: the pattern costs too much.
@@ -102,7 +102,7 @@ def found_in(work: Budget, pattern: Pattern, text: str) -> bool:
 
 
 def _spend_on(work: Budget, pattern: Pattern, characters: int) -> None:
-    """Spend the cost of searching a pattern in a text: in the worst case instructions times characters."""
+    """Spend the worst-case cost of searching a pattern in a text: instructions times characters."""
     work.spend(8 + characters // 10 * (1 + pattern.programsize // _FEW_INSTRUCTIONS))
 
 
@@ -122,7 +122,7 @@ def first_of(work: Budget, pattern: Pattern, text: str) -> str:
 
 
 def find_all(work: Budget, text: str, pattern: str, most: int = -1) -> Any:
-    """Return the non-overlapping matches of a pattern, at most `most`; -1 for all."""
+    """Return the non-overlapping matches of a pattern in a text, at most `most`; -1 means all."""
     made = compiled(pattern, work)
     if isinstance(made, Error):
         return Error(f"Illegal regex: {made.message}")
@@ -130,7 +130,7 @@ def find_all(work: Budget, text: str, pattern: str, most: int = -1) -> Any:
 
 
 def all_of(work: Budget, pattern: Pattern, text: str, most: int = -1) -> list[str]:
-    """Return the non-overlapping matches of a compiled pattern, at most `most`; -1 for all."""
+    """Return the non-overlapping matches of a compiled pattern in a text, at most `most`; -1 means all."""
     found: list[str] = []
     at, before = 0, -1
     while at <= len(text) and (most < 0 or len(found) < most):
@@ -158,6 +158,6 @@ SPENDING: Final[dict[str, Callable[..., Any]]] = {
     "string_find_all_string": find_all,
     "string_find_all_string_int": find_all,
 }
-"""CEL functions on patterns with a budget as first argument, which pays for the sizes of text and pattern."""
+"""Functions on patterns whose first argument is a budget; text and pattern sizes are subtracted from it."""
 WITH_CONSTANT: Final[dict[str, Callable[..., Any]]] = {"matches": found_in, "find": first_of, "findAll": all_of}
-"""Versions of the pattern functions for a constant pattern, which is compiled once, with the expression."""
+"""Versions of the pattern functions for a constant pattern, which is compiled with the expression."""

@@ -1,4 +1,4 @@
-"""CEL functions on strings; offsets are in code points.
+"""CEL functions on strings, with offsets in code points.
 
 Source: cel-go v0.26 and v0.29 ext/strings.go, common/types/string.go.
 """
@@ -102,7 +102,7 @@ def _join(work: Budget, parts: list[Any], separator: str = "") -> Any:
 
 
 def _of_strings(function: Callable[[str, str], bool]) -> Callable[[Any, Any], Any]:
-    """Make a function on two strings return a CEL error for arguments of other types."""
+    """Wrap a function on two strings so that it returns a CEL error for arguments of other types."""
 
     def apply(text: Any, part: Any) -> Any:
         return function(text, part) if type(text) is str and type(part) is str else NO_OVERLOAD
@@ -141,4 +141,4 @@ SPENDING: Final[dict[str, Callable[..., Any]]] = {
     "list_join": _join,
     "list_join_string": _join,
 }
-"""CEL string functions with a budget as first argument, which pays for the sizes of the other arguments."""
+"""String functions whose first argument is a budget; the sizes of the other arguments are subtracted from it."""

@@ -17,7 +17,7 @@ _NO_CHARACTER: Final = "invalid unicode code point"
 
 
 class LiteralError(ValueError):
-    """A literal is invalid; the message is the message of cel-go."""
+    """Raised if a literal is invalid; has the message of cel-go."""
 
 
 def int_of(text: str, sign: str = "") -> int:

@@ -22,14 +22,14 @@ from policysched.cel.syntax.tree import (
 
 _OLD_RESULT: Final = "__result__"
 UNUSED: Final = "#unused"
-"""Name of the unused loop variable in the expansion of `cel.bind()`."""
+"""The name of the unused loop variable in the expansion of `cel.bind()`."""
 _SORTED: Final = "@__sortBy_input__"
 _OPTIONAL: Final = "@optional"
 Expander = Callable[[int, CelNode, list[CelNode]], CelNode | None]
 
 
 class MacroError(ValueError):
-    """A macro call is invalid; the message is the message of cel-go."""
+    """Raised if a macro call is invalid; has the message of cel-go."""
 
     def __init__(self, at: int, message: str) -> None:
         super().__init__(message)
@@ -125,7 +125,7 @@ def _collecting(
     variables: Callable[[list[CelNode]], tuple[str, str]],
     plain: int,
 ) -> Expander:
-    """Make a macro, such as `map()` or `filter()`, that collects results, with an optional condition."""
+    """Return a macro, such as `map()` or `filter()`, that collects results, with an optional condition."""
 
     def expander(at: int, target: CelNode, arguments: list[CelNode]) -> CelNode:
         names = variables(arguments)
@@ -168,7 +168,7 @@ def _filter(at: int, target: CelNode, arguments: list[CelNode]) -> CelNode:
 
 
 def binding(at: int, name: str, start: CelNode, result: CelNode) -> Loop:
-    """Make the node for `cel.bind()`: a loop without iterations that binds a value to a name."""
+    """Return the node for `cel.bind()`: a loop without iterations that binds a value to a name."""
     return Loop(at, _empty_list(at), UNUSED, "", name, start, ConstantNode(at, False), Name(at, name), result)
 
 
@@ -180,7 +180,7 @@ def _bind(at: int, target: CelNode, arguments: list[CelNode]) -> CelNode | None:
 
 
 def _opt_map(function: str) -> Expander:
-    """Make the macro `optMap` or `optFlatMap`, whose expansion contains the target twice, as in cel-go."""
+    """Return the macro `optMap` or `optFlatMap`, whose expansion contains the target twice, as in cel-go."""
 
     def expander(at: int, target: CelNode, arguments: list[CelNode]) -> CelNode:
         name = _name_of(arguments[0], f"{function}() variable name must be a simple identifier")

@@ -482,7 +482,7 @@ def _deepest(nodes: Iterable[CelNode]) -> int:
 
 
 def _balanced(function: str, terms: list[CelNode], marks: list[int]) -> CelNode:
-    """Make a balanced tree from a chain of && or ||, so that long chains are not deep."""
+    """Return a balanced tree of the terms of a chain of && or ||, so that long chains are not deep."""
 
     def part(low: int, high: int) -> CelNode:
         middle = (low + high + 1) // 2

@@ -19,28 +19,28 @@ from policysched.cel.syntax.tokens import EOF, ORDER, Token, tokens
 from policysched.cel.syntax.tree import CelNode, Missing
 
 DEEPEST: Final = 250
-"""Largest nesting of calls of one grammar rule, and largest depth of a tree; deeper nesting is an error."""
+"""Maximum nesting of calls of one grammar rule, and maximum depth of a tree; deeper nesting is an error."""
 _MOST_RECOVERIES: Final = 30
 _MOST_SKIPPED: Final = 256
 _WORD_AFTER_DOT: Final = re.compile(r"no viable alternative at input '.(true|false|null)'")
 
 
 class MismatchError(Exception):
-    """A grammar rule cannot continue at the current token; `state` is the position in the rule."""
+    """Raised if a grammar rule cannot continue at the current token; `state` is the position in the rule."""
 
     def __init__(self, message: str, state: object) -> None:
         super().__init__(message)
         self.message, self.state = message, state
         self.partial: CelNode | None = None
-        """The part of the rule that was read before."""
+        """The part of the rule that was read before the error."""
 
 
 class GaveUpError(Exception):
-    """The parser stops, because error recovery is not possible."""
+    """Raised if the parser stops because error recovery is impossible."""
 
 
 class Caller(NamedTuple):
-    """Tokens that may follow a grammar rule in its caller, and whether the caller can also end there."""
+    """The tokens that may follow a grammar rule in its caller, and whether the caller can end there too."""
 
     tokens: frozenset[str]
     may_end: bool
@@ -150,7 +150,7 @@ class RecoveringReader:
         return frozenset().union(*(one.tokens for one in self._callers))
 
     def _following(self, behind: Caller) -> frozenset[str]:
-        """Return the tokens that may follow, including tokens of the outer callers whose rules can end here."""
+        """Return the tokens that may follow, including those of outer callers whose rules can end here."""
         found, may_end = behind
         for caller in reversed(self._callers):
             if not may_end:
@@ -207,7 +207,7 @@ class RecoveringReader:
 
 @contextmanager
 def reading(read: Callable[[], CelNode]) -> Iterator[None]:
-    """Store the part of the tree read before a grammar rule failed, because errors in this part are reported too."""
+    """Keep the part of the tree that was read before a grammar rule failed, as its errors are reported too."""
     try:
         yield
     except MismatchError as error:

@@ -45,7 +45,7 @@ _STARTED: Final = re.compile(
         "{0}", r"(?:\\(?:[xX][0-9a-fA-F]?|u[0-9a-fA-F]{0,3}|U[0-9a-fA-F]{0,7}|[0-3][0-7]?)?)?"
     )
 )
-"""Pattern of the start of a string or other token that is not terminated."""
+"""Pattern of the start of a token, such as a string, that is not terminated."""
 
 
 class Token(NamedTuple):

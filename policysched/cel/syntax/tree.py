@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 HIDDEN_RESULT: Final = "@result"
-"""Name of the variable with the result of a macro's loop; expressions cannot contain this name."""
+"""Name of the variable with the result of a macro's loop, which expressions cannot contain."""
 
 
 @dataclass(slots=True, eq=False)
@@ -19,7 +19,7 @@ class CelNode:
 
 @dataclass(slots=True, eq=False)
 class Missing(CelNode):
-    """Node in place of an invalid part of an expression."""
+    """The node in place of an invalid part of an expression."""
 
 
 @dataclass(slots=True, eq=False)
@@ -38,7 +38,7 @@ class Name(CelNode):
 
 @dataclass(slots=True, eq=False)
 class Select(CelNode):
-    """Node of a field access; `test` is set for `has()`."""
+    """The node of a field access; `test` is true for `has()`."""
 
     operand: CelNode
     field_name: str
@@ -102,7 +102,7 @@ class Loop(CelNode):
 
 
 def qualified_name(node: CelNode) -> str | None:
-    """Return the dotted name that a node stands for; None if the node is not a dotted name."""
+    """Return the dotted name that a node represents; None if the node is no dotted name."""
     if isinstance(node, Name):
         return node.name
     if isinstance(node, Select) and not node.test:

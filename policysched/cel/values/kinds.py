@@ -1,4 +1,4 @@
-"""Types of CEL values at run time, and whether a value fits a parameter type.
+"""Types of CEL values at run time, and checks whether a value fits a parameter type.
 
 Source: cel-go v0.26 common/types/types.go (defaultIsAssignableRuntimeType).
 """
@@ -46,7 +46,7 @@ KINDS: Final[dict[type, CelType]] = {
     Address: types.IP,
     Prefix: types.CIDR,
 }
-"""CEL type of the values of each Python class."""
+"""The CEL type of values of each Python class."""
 LISTS: Final = frozenset({list, GrowingList, JoinedList})
 MAPS: Final = frozenset({Map, DefaultMap})
 GO_NAMES: Final[dict[type, str]] = {
@@ -73,14 +73,14 @@ GO_NAMES: Final[dict[type, str]] = {
     Address: "cel.IP",
     Prefix: "cel.CIDR",
 }
-"""Names of Go types by Python class, for error messages."""
+"""The names of Go types, for error messages, by Python class."""
 
 
 _UNHASHABLE: Final = frozenset({bytes, Semver, Format})
 
 
 def require_hashable(key: Any) -> None:
-    """Fail the evaluation if Go cannot hash the key of a map lookup.
+    """Fail the evaluation if the key of a map lookup is one that Go cannot hash.
 
     Raises:
         InternalError: Go cannot hash the key.
@@ -90,7 +90,7 @@ def require_hashable(key: Any) -> None:
 
 
 def fits(wanted: CelType, value: Any) -> bool:
-    """Return whether a value fits a parameter type; of a list or map only the first element is checked."""
+    """Return whether a value fits a parameter type; of a list or map, only the first element is checked."""
     kind = wanted.kind
     if kind in {"dyn", "any", "param"}:
         return True

@@ -1,4 +1,4 @@
-"""Quoted texts in the format of Go's %q.
+"""Quotes texts in the format of Go's %q.
 
 Source: the Go library's strconv (Quote).
 """

@@ -15,7 +15,7 @@ INT_MAX: Final = (1 << 63) - 1
 INT_MIN: Final = -(1 << 63)
 UINT_MAX: Final = (1 << 64) - 1
 SECOND: Final = 10**9
-"""A second. Units: nanoseconds."""
+"""Number of nanoseconds in a second."""
 MIN_TIME, MAX_TIME = -62135596800, 253402300799
 """The first second of year 1 and the last second of year 9999. Units: seconds since 1970."""
 
@@ -28,7 +28,7 @@ class Error:
 
 
 class InternalError(Exception):
-    """The evaluation fails as a whole, where cel-go panics; `&&`, `||` and `?:` cannot absorb the error."""
+    """Raised if the whole evaluation fails, where cel-go panics; `&&`, `||` and `?:` do not absorb it."""
 
 
 NO_OVERLOAD: Final = Error("no such overload")
@@ -82,7 +82,7 @@ class JoinedList(list[Any]):
 
 
 class Map:
-    """A map. Numbers of different types are different keys, but lookups also find an equal number of another type.
+    """A CEL map. Numbers of different types are different keys, but lookups also find an equal number.
 
     Args:
         entries: Values by the form of their keys.
@@ -94,7 +94,7 @@ class Map:
     def __init__(self, entries: dict[Any, Any] | None = None, *, of_strings: bool = False) -> None:
         self.of_strings = of_strings
         self.entries: dict[Any, Any] = {} if entries is None else entries
-        """Values by the form of their keys, see `key_form`."""
+        """The values by form of their keys, which `key_form` returns."""
 
     def find(self, key: Any) -> Any:
         """Return the value of a key; `ABSENT` if the map does not contain the key."""
@@ -121,7 +121,7 @@ class Map:
 
 
 class DefaultMap(Map):
-    """A map that returns an empty map for a missing key, although it does not contain the key."""
+    """A CEL map that returns an empty map for a missing key, although it does not contain the key."""
 
     __slots__ = ()
 

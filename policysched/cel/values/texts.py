@@ -1,4 +1,4 @@
-"""Formats CEL values as texts: for messages, and as Go prints numbers, quoted strings, times and durations.
+"""Formats CEL values for messages, and numbers, quoted strings, times and durations as Go prints them.
 
 Source: the Go library's fmt, strconv and time; cel-go v0.26 common/types (String of each type).
 """

@@ -69,13 +69,13 @@ def _days(year: int, month: int) -> int:
 
 
 def _days_before(year: int) -> int:
-    """Return the days from 1970 to the begin of a year; year 0 is allowed."""
+    """Return the number of days from 1970 to the beginning of a year; year 0 is allowed."""
     before = year - 1
     return before * 365 + before // 4 - before // 100 + before // 400 - 719162
 
 
 def in_zone(value: Timestamp, zone: str) -> datetime | Error:
-    """Return a timestamp in a time zone, given by a name of the zone database or as hours and minutes."""
+    """Return a timestamp in a time zone, given as a name of the zone database or as hours and minutes."""
     if ":" in zone:
         offset = _hours_and_minutes(zone)
         if isinstance(offset, Error):

@@ -23,12 +23,12 @@ _IN_USER: Final = _UNRESERVED | frozenset("$&+,;=")
 _VALID_IN_FRAGMENT: Final = _IN_FRAGMENT | frozenset("'[]%")
 _PORT: Final = re.compile(r"(?::[0-9]*)?")
 _ONE_COLON: Final = frozenset({"http", "https"})
-"""URL schemes whose hosts can contain only the colon of the port, since Go 1.26."""
+"""URL schemes whose hosts can contain only the port's colon, since Go 1.26."""
 _USER: Final = re.compile(r"[A-Za-z0-9\-._:~!$&'()*+,;=%@]*")
 
 
 class UrlError(ValueError):
-    """A URL is invalid; the message is the message of Go."""
+    """Raised if a URL is invalid; has the message of Go."""
 
 
 @dataclass(frozen=True, slots=True)

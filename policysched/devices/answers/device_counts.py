@@ -1,4 +1,4 @@
-"""`DeviceCounts`: evaluates claims on all node groups at once, by counting free devices in arrays.
+"""`DeviceCounts`: evaluates claims on all node groups together, by counting free devices in arrays.
 
 Shapes: D devices, G groups of nodes, K kinds of devices, W requirements.
 """
@@ -22,7 +22,7 @@ UNANSWERED: Final = -1
 
 
 class DeviceCounts:
-    """Evaluates claims that require only a number of devices of some kinds, without constraints or shared counters.
+    """Evaluates claims that only need a number of suitable devices, without constraints and shared counters.
 
     Args:
         tables: The devices.
@@ -33,7 +33,7 @@ class DeviceCounts:
         self._tables, self._search = tables, search
 
     def codes(self, batch: GroupBatch, steps: Budget) -> NDArray[np.int8]:
-        """Return an `AllocationAnswer` for each group; UNANSWERED for groups that need a search. Shapes: (G,).
+        """Return the `AllocationAnswer` of each node group; UNANSWERED if a group needs a search. Shapes: (G,).
 
         Even if all groups need a search, the kinds of all devices are found, which is cheaper than group by group.
 
@@ -59,7 +59,7 @@ class DeviceCounts:
         return codes
 
     def _suitability(self, kinds: Codes, steps: Budget) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return which kinds of devices fit each requirement, and which kinds need a search.
+        """Return which kinds of devices are suitable for each request, and which kinds need a search.
 
         Shapes: kinds (D,) -> (W, K), (K,).
         """
@@ -80,7 +80,7 @@ class DeviceCounts:
 
 
 def _sums(values: NDArray[np.bool_], batch: GroupBatch) -> NDArray[np.int64]:
-    """Return the number of true values among the devices of each group.
+    """Return for each node group the number of its devices whose value is true.
 
     Shapes: (D,) -> (G,).
     """

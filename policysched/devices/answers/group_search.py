@@ -1,4 +1,4 @@
-"""`GroupSearch`: searches devices for claims of equal specs on the nodes of a group, with a cache of outcomes."""
+"""`GroupSearch`: searches devices for claims with equal specs in a node group, with a cache of the outcomes."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from policysched.devices.search_space import SearchSpace
 from policysched.devices.view_shapes import JoinedShape, ViewShape
 
 _STEPS_A_SEARCH: Final = 32
-"""Steps to start a search, in addition to the steps for its requirements, pools and devices."""
+"""Steps that each search costs, besides the steps for its requirements, pools and devices."""
 _DEVICES_A_STEP: Final = 64
 _SLICES_A_STEP: Final = 2
 _MOST_BYTES: Final = 32 << 20
-"""Memory limit of cached outcomes and of cached shapes, each; above it that cache is emptied. Units: bytes."""
+"""Maximum memory of the cached outcomes, and of the cached shapes; beyond it, that cache is emptied. Units: bytes."""
 _MOST_STATES: Final = 20_000
-"""Largest number of cached pool states and slice shapes; above it these caches are emptied."""
+"""Maximum number of cached pool states and slice shapes; beyond it, both caches are emptied."""
 _MOST_SPACES: Final = 64
-"""Largest number of node groups with a cached search space; above it the least recently used space is dropped."""
+"""Maximum number of node groups with a cached search space; beyond it, the least recently used is dropped."""
 _BYTES_A_KIND: Final = 600
 _BYTES_A_SUITABILITY: Final = 300
 _BYTES_A_POOL: Final = 300
@@ -40,7 +40,7 @@ _INVALID: Final = -2
 
 
 class GroupSearch:
-    """Searches devices for claims of equal specs on the nodes of a group.
+    """Searches devices for claims with equal specs in node groups.
 
     The outcome of a search is cached by the states of the pools that the nodes see. The state of a pool is a number
     that stands for the kinds of its devices and for what is allocated of them.
@@ -65,15 +65,15 @@ class GroupSearch:
         self._shape_of_slice: dict[int, ViewShape] = {}
         self._shape_bytes = 0
         self._state_of_view: dict[int, int] = {}
-        """The states of the pools since their last change."""
+        """The number of each pool's state since the pool's last change."""
         self._states: dict[Hashable, int] = {}
-        """The number of each state, by the contents of the pools that it stands for."""
+        """The number of each state, by the contents of the pools in this state."""
         self._last_state = 0
         self._outcomes: dict[Hashable, Outcome] = {}
         self._outcome_bytes = 0
         self._spaces: dict[NodeGroup, SearchSpace] = {}
         self._begun: tuple[Hashable, DeviceSearch] | None = None
-        """The search that ran out of steps, with the states of its pools. The next search in equal pools continues it.
+        """The search that ran out of steps, with its pools' states; a next search in equal pools continues it.
         """
 
     @property
@@ -85,7 +85,7 @@ class GroupSearch:
         return of_kinds + self._outcome_bytes + self._shape_bytes + (entries + pools) * _BYTES_A_POOL
 
     def refresh(self) -> None:
-        """Drop cached data of deleted devices and of node groups without nodes."""
+        """Drop cached data of deleted devices and of node groups that have no nodes."""
         self.kinds.refresh()
         for group in [one for one in self._spaces if not one.rows]:
             del self._spaces[group]
@@ -95,16 +95,16 @@ class GroupSearch:
         self._state_of_view.clear()
 
     def note(self, view: PoolView) -> None:
-        """Drop the cached state of a pool, because the pool changed."""
+        """Drop the cached state of one pool, because the pool changed."""
         self._state_of_view.pop(view.number, None)
 
     def pools(self, group: NodeGroup) -> Sequence[SeenPool]:
-        """Return the pools that the nodes of a group can use, in the order of the search."""
+        """Return the pools that the nodes of a group can use, in search order."""
         first = self._tables.unusable.first(group) if self.plans.asks_for_all else None
         return group.pools if first is None else sorted((*group.pools, first), key=lambda one: one.view.order)
 
     def outcome(self, group: NodeGroup, steps: Budget) -> Outcome:
-        """Return the outcome of the claims on a group's nodes, from the cache if the pools are in a cached state.
+        """Return the outcome of the claims in a node group; pools in known states have a cached outcome.
 
         Raises:
             BudgetExceededError: The budget is used up; the next call continues.
@@ -125,14 +125,14 @@ class GroupSearch:
         return INVALID_POOLS if is_invalid else outcome
 
     def outcome_within(self, group: NodeGroup, steps: int) -> Outcome:
-        """Return the outcome of the claims on a group's nodes; OUT_OF_STEPS if the search needs more than `steps`."""
+        """Return the outcome of the claims in a node group; OUT_OF_STEPS if the search needs more than `steps`."""
         try:
             return self.outcome(group, Budget(steps))
         except BudgetExceededError:
             return OUT_OF_STEPS
 
     def refusals(self, group: NodeGroup, steps: int) -> list[Refusals]:
-        """Return, for each request and alternative, why the devices of a group's nodes do not fit it.
+        """Return for each request and alternative why the devices of a node group do not fit.
 
         If the budget is used up, only the first requests are in the result.
 
@@ -153,7 +153,7 @@ class GroupSearch:
     def _searched(
         self, group: NodeGroup, pools: Sequence[SeenPool], states: Sequence[Hashable], steps: Budget
     ) -> Outcome:
-        """Search devices in the pools of a group, or continue a search that ran out of steps on equal pools."""
+        """Search devices in the pools of a node group; if a search in equal pools ran out of steps, continue it."""
         begun, self._begun = self._begun, None
         if begun is not None and begun[0] == states:
             search = begun[1]
@@ -169,7 +169,7 @@ class GroupSearch:
     def _space(
         self, group: NodeGroup, pools: Sequence[SeenPool], states: Sequence[Hashable], steps: Budget
     ) -> SearchSpace:
-        """Return the search space of a group (its devices in search order), updated with the current allocations."""
+        """Return the search space of a node group, its devices in search order, with the current allocations."""
         space = None if self.plans.asks_for_all else self._spaces.pop(group, None)
         if space is None:
             devices = sum([one.view.size for one in pools])
@@ -185,7 +185,7 @@ class GroupSearch:
     # States and shapes of pools
 
     def _states_of(self, group: NodeGroup, pools: Sequence[SeenPool], steps: Budget) -> tuple[Hashable, ...]:
-        """Return a state for each pool of a group: pools in equal states give equal search results."""
+        """Return the number of each pool's state; pools with the same number give equal search results."""
         if max(len(self._states), len(self._state_of_view)) > _MOST_STATES:
             self._states.clear()
             self._state_of_view.clear()

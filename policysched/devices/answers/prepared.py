@@ -1,4 +1,4 @@
-"""`PreparedClaims`: the nodes on which claims of equal specs can be allocated, refreshed after changes of devices."""
+"""`PreparedClaims`: the nodes on which claims with equal specs can be allocated, kept up to date with devices."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from policysched.devices.requests.plans import Plans, selectors_of
 from policysched.model.objects import ResourceClaim
 
 _MANY: Final = 32
-"""Number of changed node groups above which they are evaluated together, in arrays."""
+"""Number of changed node groups above which the groups are evaluated together in arrays."""
 _POOLS_A_STEP: Final = 4
 _BYTES_A_CHARACTER: Final = 100
-"""Estimated memory of a compiled selector per character of its text. Units: bytes."""
+"""Estimated memory of a compiled selector, per character of the selector. Units: bytes."""
 _BYTES_OF_PLANS: Final = 8
-"""Estimated memory of compiled requests and constraints per byte of their JSON. Units: bytes."""
+"""Estimated memory of compiled requests and constraints, per byte of their JSON. Units: bytes."""
 _BYTES_A_DEVICE: Final = 4
 _STEPS_A_GROUP: Final = 16
-"""Steps that each node group adds to the step limit of a refresh."""
+"""Steps that each changed node group adds to the step limit of a refresh."""
 _STEPS_OF_GROUPS: Final = 4096
-"""Largest number of steps that all node groups together add to the step limit of a refresh."""
+"""Maximum number of steps that all changed node groups together add to the step limit of a refresh."""
 
 
 class PreparedClaims:
-    """Compiled claims of equal specs, with their outcome on each node.
+    """Compiled claims with equal specs, and their outcome on each node.
 
     Args:
         tables: The devices.
@@ -53,14 +53,14 @@ class PreparedClaims:
         self._counts = DeviceCounts(tables, self.search)
         self.rows = RowOutcomes(tables)
         self._waiting: dict[NodeGroup, None] = {}
-        """The groups that changed since they were evaluated."""
+        """The node groups that changed since they were evaluated."""
         self._place = -1
-        """The place up to which changes were read from the log of the tables."""
+        """The position in the log of the tables up to which changes were read."""
         self._caught_up = -1
         """The stamp of the tables up to which changes were read."""
         self.answered_at = -1
         self._classes_at = tables.classes_stamp
-        """The stamp of the classes at which the plans were last known to be current."""
+        """The stamp of the device classes at which the compiled claims were last known to be current."""
         self._unusable_at = self._unusable_stamp()
 
     @property
@@ -71,7 +71,7 @@ class PreparedClaims:
 
     @property
     def is_current(self) -> bool:
-        """Whether the device classes are unchanged, and most cached kinds of devices still have devices."""
+        """Whether the device classes are unchanged and most of the cached kinds of devices are still in use."""
         stamp = self._tables.classes_stamp
         if self._classes_at != stamp:
             if not self.plans.is_current(self._tables.classes):
@@ -101,7 +101,7 @@ class PreparedClaims:
                 self.rows.note(group, OUT_OF_STEPS)
 
     def catch_up(self) -> None:
-        """Read the changes of the device tables, and record the node groups that must be evaluated."""
+        """Read the changes of the tables, and record which node groups have to be evaluated."""
         tables = self._tables
         stamp = tables.stamp
         if self._caught_up == stamp:
@@ -127,17 +127,17 @@ class PreparedClaims:
             del self._waiting[group]
 
     def _unusable_stamp(self) -> int:
-        """Return a stamp of the unusable pools that affect these claims; it changes whenever these pools change."""
+        """Return a stamp of the unusable pools that can reject these claims."""
         unusable = self._tables.unusable
         return unusable.stamp if self.plans.asks_for_all else unusable.invalid_stamp
 
     @property
     def _depends_on_devices_alone(self) -> bool:
-        """Whether devices alone decide: no invalid request and no unusable pool rejects the claims on every node."""
+        """Return whether no invalid request and no unusable pool rejects the claims on every node."""
         return self.plans.failure is None and not (self.plans.asks_for_all and self._tables.unusable)
 
     def _count(self, steps: Budget) -> None:
-        """Evaluate the node groups for which counting free devices is enough, without a search.
+        """Evaluate the node groups for which it is enough to count free devices.
 
         Raises:
             BudgetExceededError: The budget is used up.

@@ -1,4 +1,4 @@
-"""`RowOutcomes`: the outcome of claims on each node, and the rows whose outcome changed since an earlier stamp."""
+"""`RowOutcomes`: the outcome of claims on each node, and which outcomes changed since a stamp."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from policysched.devices.inventory.tables import DeviceTables
 from policysched.devices.outcomes import BYTES_AN_OUTCOME, NO, YES, AllocationAnswer, Outcome
 
 _MOST_LOGGED: Final = 1024
-"""Largest number of changed rows in the log; above it, all rows are treated as changed."""
+"""Maximum number of changed rows in the log; beyond it, all rows are treated as changed."""
 _FEW_ROWS: Final = 32
-"""Number of rows of a node group up to which the rows are compared one by one, not as arrays."""
+"""Number of rows of a node group up to which rows are compared one by one instead of as arrays."""
 _LAST_ANSWER: Final = int(AllocationAnswer.INVALID_POOLS)
-"""Largest code in `AllocationAnswer` that is not an error of the pod; larger codes are errors."""
+"""Largest code of `AllocationAnswer` that is no error of the whole pod; larger codes are errors."""
 
 
 class RowOutcomes:
-    """The outcome of claims of equal specs on each row.
+    """The outcome of claims with equal specs on each row.
 
     Args:
         tables: The devices. Their counter `answered` gives stamps that are unique over all claims.
@@ -36,11 +36,11 @@ class RowOutcomes:
         self.codes: NDArray[np.int8] = np.zeros(0, np.int8)
         self.stamp = 0
         self._details: dict[int, Outcome] = {}
-        """The outcomes with more details than their codes, by row."""
+        """The outcomes that have more details than a code, by row."""
         self._failing: int | None = None
-        """Number of rows with the code ERROR or TIMEOUT, None if it is not computed."""
+        """Number of rows with code ERROR or TIMEOUT; None if it has to be counted again."""
         self._log: list[tuple[int, int]] = []
-        """The latest stamps, each with the row that changed."""
+        """The most recent stamps, each with the row that changed."""
         self._logged_from = 0
         self._renew()
 
@@ -68,11 +68,11 @@ class RowOutcomes:
         return rows
 
     def outcome(self, row: int) -> Outcome:
-        """Return the outcome of a row; its devices may be omitted."""
+        """Return the outcome on a row, possibly without its devices."""
         return self._details.get(row) or Outcome(AllocationAnswer(int(self.codes[row])))
 
     def grow(self, rows: int) -> None:
-        """Extend the codes to at least a number of rows; new rows have the code NO."""
+        """Extend the codes to at least `rows` rows; new rows have the code NO."""
         if rows > len(self.codes):
             grown = np.full(max(rows, 2 * len(self.codes)), AllocationAnswer.NO, np.int8)
             grown[: len(self.codes)] = self.codes
@@ -80,7 +80,7 @@ class RowOutcomes:
             self._renew()
 
     def note(self, group: NodeGroup, outcome: Outcome) -> None:
-        """Store the outcome of a search for all nodes of a group."""
+        """Store the outcome of a search for all nodes of a node group."""
         answer = int(outcome.answer)
         has_details = outcome is not YES and outcome is not NO and outcome.has_details
         for row in group.rows if len(group.rows) <= _FEW_ROWS else self._with_other_answer(group, answer):
@@ -110,13 +110,13 @@ class RowOutcomes:
             self._details.pop(row, None)
 
     def _with_other_answer(self, group: NodeGroup, answer: int) -> list[int]:
-        """Return the rows of a group whose stored answer differs from `answer`."""
+        """Return the rows of a node group whose stored answer is not `answer`."""
         rows = np.fromiter(group.rows, np.int64, len(group.rows))
         found: list[int] = rows[self.codes[rows] != answer].tolist()
         return found
 
     def _renew(self, row: int | None = None) -> None:
-        """Advance the stamp and log the row whose code changed; without a row, treat all rows as changed."""
+        """Advance the stamp, and log the row whose code changed; None as row means that all rows changed."""
         self._tables.answered += 1
         self.stamp = self._tables.answered
         if row is None or len(self._log) >= _MOST_LOGGED:

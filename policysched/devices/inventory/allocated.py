@@ -48,7 +48,7 @@ class Taken:
         return bool(self.dedicated or self.shares)
 
     def count(self, result: DeviceResult, by: int) -> None:
-        """Add an allocated device or share, or remove it with `by=-1`."""
+        """Count an allocated device or share; `by=-1` removes it."""
         if result.share_id is None:
             _add(self.dedicated, result.device, by)
             return
@@ -71,7 +71,7 @@ def device_or_share(result: DeviceResult) -> tuple[str, str, str, str | None]:
 
 
 def _results(in_flight: AllocationResult | None, stored: AllocationResult | None) -> Sequence[DeviceResult]:
-    """Return the devices of a claim's in-flight and stored allocations, each device or share once."""
+    """Return the devices of a claim's stored allocation and its allocation in flight, without duplicates."""
     if in_flight is None:
         return () if stored is None else stored.devices.results
     results = in_flight.devices.results
@@ -90,7 +90,7 @@ def _add(counts: dict[str, int], name: str, by: int) -> None:
 
 _NOTHING: Final = Taken()
 _MOST_REMEMBERED: Final = 20_000
-"""Largest number of changed devices in the log; above it the older half of the log is dropped."""
+"""Maximum number of changed devices in the log; beyond it, the older half is dropped."""
 
 
 class AllocatedState:
@@ -109,7 +109,7 @@ class AllocatedState:
         self.stamp = 0
 
     def set_claim(self, claim: ResourceClaim) -> None:
-        """Set the allocation that a claim has in the API server; none if the claim is not allocated."""
+        """Set the allocation that the API server has stored for a claim; None if the claim is not allocated."""
         self._set(self._allocated, claim.metadata.uid or claim.key, claim.status.allocation)
 
     def remove_claim(self, uid: str) -> None:
@@ -125,11 +125,11 @@ class AllocatedState:
         self._set(self._in_flight, uid, None)
 
     def results_of(self, uid: str) -> Sequence[DeviceResult]:
-        """Return the allocated devices of a claim."""
+        """Return the allocated devices of the claim with a UID."""
         return _results(self._in_flight.get(uid), self._allocated.get(uid))
 
     def of(self, pool: PoolId) -> Taken:
-        """Return the allocated devices of a pool. Read-only; a later change creates another object."""
+        """Return the allocated devices of a pool as a read-only object, which later changes replace."""
         return self._pools.get(pool, _NOTHING)
 
     def changed_since(self, stamp: int) -> Sequence[tuple[PoolId, str]] | None:

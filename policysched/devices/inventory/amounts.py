@@ -1,4 +1,4 @@
-"""`FormattedQuantity`: a quantity in device objects as an exact number, with the text that Go writes for it.
+"""`FormattedQuantity`: a quantity in a device object as an exact number, with its format in Go.
 
 Consumed capacities are written into claims in the canonical form of Go's resource.Quantity: `1024Mi` becomes `1Gi`,
 `0.5` becomes `500m`.
@@ -23,7 +23,7 @@ _BINARY_SUFFIXES: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 
 
 def number_of(amount: Amount) -> Number:
-    """Return the exact number that a quantity's text states.
+    """Return the exact number of a quantity.
 
     Raises:
         QuantityError: The quantity is malformed.
@@ -32,7 +32,7 @@ def number_of(amount: Amount) -> Number:
 
 
 def check_capacity(capacity: DeviceCapacity) -> None:
-    """Check that all quantities of a device capacity are well-formed.
+    """Raise an error if a quantity of a device capacity is malformed.
 
     Raises:
         QuantityError: An amount is malformed.
@@ -49,14 +49,14 @@ def check_capacity(capacity: DeviceCapacity) -> None:
 
 
 class FormattedQuantity(NamedTuple):
-    """A quantity with the format of its text: binary suffix, decimal suffix or exponent."""
+    """A quantity with its format: binary suffix, decimal suffix or exponent."""
 
     quantity: Quantity
     form: str
 
     @property
     def number(self) -> Number:
-        """The exact number that the quantity states."""
+        """The exact number of the quantity."""
         return self.quantity.number
 
     @property
@@ -65,7 +65,7 @@ class FormattedQuantity(NamedTuple):
         return self.quantity.scaled(0)
 
     def is_identical(self, other: FormattedQuantity) -> bool:
-        """Return whether Go's `==` is true: it compares the representations, so `1k` differs from `1000`."""
+        """Return the result of Go's `==`, which compares representations: `1k` is not equal to `1000`."""
         first, second = self.quantity, other.quantity
         if first.wide or second.wide or self.form != other.form:
             return False
@@ -82,7 +82,7 @@ class FormattedQuantity(NamedTuple):
 
 
 def read(amount: Amount) -> FormattedQuantity:
-    """Parse a quantity together with the format of its text.
+    """Parse a quantity with its format.
 
     Raises:
         QuantityError: The quantity is malformed.

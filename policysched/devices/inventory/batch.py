@@ -1,4 +1,4 @@
-"""`GroupBatch`: all node groups and their pools as arrays, so that claims are evaluated on all of them at once.
+"""`GroupBatch`: all node groups and their pools as arrays, in which claims are evaluated on all groups together.
 
 Shapes: V views, D devices, G groups of nodes, N nodes.
 """
@@ -20,12 +20,12 @@ from policysched.devices.inventory.pool_views import NodeGroup, PoolView
 Places = NDArray[np.int64]
 _IS_USABLE: Final = attrgetter("is_usable")
 _MOST_DEVICES: Final = 1 << 20
-"""Largest number of devices in a batch; node groups with further devices are left out of the batch."""
+"""Maximum number of devices in a batch; beyond it, further node groups are left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupBatch:
-    """Groups of nodes that reach all devices of their pools, and whose pools are all usable.
+    """Arrays of the node groups whose pools are all usable, with all devices usable from the nodes.
 
     Attributes:
         groups: The groups.
@@ -49,7 +49,7 @@ class GroupBatch:
 
 
 def batch_of(groups: Iterable[NodeGroup]) -> GroupBatch:
-    """Return a batch of the node groups that reach all devices of usable pools, up to a number of devices."""
+    """Return a batch of the node groups whose pools and devices are all usable, up to a number of devices."""
     chosen = _few_enough(one for one in groups if one.pools and one.reaches_all and all(map(_IS_USABLE, one.views)))
     places: dict[PoolView, int] = {}
     seen = [places.setdefault(view, len(places)) for one in chosen for view in one.views]

@@ -28,20 +28,20 @@ from policysched.model.selection.node_selectors import REPELLING_EFFECTS
 V = TypeVar("V")
 Codes = NDArray[np.int32]
 AttributeValue = tuple[str, object]
-"""Type and value of a device attribute; values of different types are never equal."""
+"""The type and value of a device attribute; values of different types are never equal."""
 LISTS: Final = "lists"
-"""Type of a device attribute that has a list, or no value, instead of a single value."""
+"""The type of a device attribute that has a list of values, or none."""
 _MOST_AHEAD: Final = 64
-"""Number of attributes for which a column is created before their first use."""
+"""Number of attributes whose columns are created before the first use."""
 NO_SIGNATURE: Final = 0
 ABSENT: Final = 0
-"""Code of an attribute for devices that do not have the attribute."""
+"""The code, in an attribute's column, of devices without the attribute."""
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeviceTraits:
-    """All fields of a device that a search reads, except its attributes and its nodes.
+    """The fields of a device that a search reads, except its attributes and nodes.
 
     Attributes:
         counters: The counters that the device takes: set, counter and amount.
@@ -69,7 +69,7 @@ class _Entry(Generic[V]):
 
 
 class _Interner(Generic[V]):
-    """Assigns integer codes, from 1 on, to values in use; a code is never assigned again."""
+    """Assigns integer codes from 1 on to values in use; a code is never used again for another value."""
 
     def __init__(self) -> None:
         self.codes: dict[Hashable, int] = {}
@@ -96,14 +96,14 @@ class _Interner(Generic[V]):
 
 
 class _Codes:
-    """Assigns integer codes, from 1 on, to values: equal codes mean equal values; a code is never assigned again."""
+    """Assigns integer codes from 1 on to values, so that equal codes mean equal values; no code is used again."""
 
     def __init__(self) -> None:
         self._known: dict[Hashable, int] = {}
         self._next = 1
 
     def of(self, value: Hashable, devices: int) -> int:
-        """Return the code of a value; if there are far more values than devices, all values get new codes."""
+        """Return the code of a value; if far more values than devices have codes, all values get new codes."""
         found = self._known.get(value)
         if found is None:
             if len(self._known) > 4 * devices + 4096:
@@ -115,11 +115,11 @@ class _Codes:
 
 @dataclass(slots=True)
 class FreedRows:
-    """Log of the device rows that were freed, so that caches can drop data about these rows."""
+    """Log of the rows that were freed, from which caches learn about removed devices."""
 
     spans: list[tuple[int, int]] = field(default_factory=list)
     forgotten: int = 0
-    """Number of entries dropped from the start of the log."""
+    """Number of entries that were dropped from the start of the log."""
 
     def add(self, start: int, stop: int) -> None:
         """Log that rows from `start` to `stop` were freed."""
@@ -130,16 +130,16 @@ class FreedRows:
 
     @property
     def end(self) -> int:
-        """Position after the last log entry, counted from the first entry ever."""
+        """Position behind the last log entry, counting dropped entries."""
         return self.forgotten + len(self.spans)
 
     def since(self, place: int) -> Sequence[tuple[int, int]] | None:
-        """Return the log entries from a position on; None if any of them were dropped."""
+        """Return the log entries from a position on; None if some of them were dropped."""
         return None if place < self.forgotten else self.spans[place - self.forgotten :]
 
 
 class DeviceColumns:
-    """The devices of all resource slices, one row per device.
+    """The devices of all resource slices as columns, with one row for each device.
 
     Args:
         reads_lists: Whether selectors can read attributes that are lists.
@@ -168,7 +168,7 @@ class DeviceColumns:
         self._by_name: dict[str, Codes] = {}
         self._everything: Codes | None = None
         self._devices_with: Counter[str] = Counter()
-        """Number of devices with an attribute; other attributes get no column, because claims can name any."""
+        """Number of devices that have each attribute; an attribute that no device has gets no column."""
         self._free: dict[int, list[int]] = {}
 
     def add(self, driver: str, devices: Sequence[SliceDevice]) -> int:
@@ -193,7 +193,7 @@ class DeviceColumns:
         return start
 
     def remove(self, start: int, count: int) -> None:
-        """Remove the devices of a slice, given by their rows."""
+        """Remove the devices of a slice: `count` rows from `start` on."""
         for row in range(start, start + count):
             for code in self._attributes[row].values():
                 self._values.drop(code)
@@ -207,20 +207,20 @@ class DeviceColumns:
         self._free.setdefault(_room_for(count), []).append(start)
 
     def traits(self, code: int) -> DeviceTraits:
-        """Return the device traits that have a code."""
+        """Return the traits of devices that have a given code."""
         return self._traits.value(code)
 
     def traits_at(self, row: int) -> DeviceTraits:
-        """Return the traits of a device."""
+        """Return the traits of the device in a row."""
         return self._traits.value(int(self._traits_of[row]))
 
     def attributes(self, row: int, names: Iterable[str] | None) -> dict[str, DeviceAttribute]:
-        """Return the attributes of a device with the given names; all attributes if `names` is None."""
+        """Return the named attributes of the device in a row; all attributes if `names` is None."""
         codes = self._attributes[row]
         return {name: self._values.value(codes[name]) for name in (codes if names is None else names) if name in codes}
 
     def codes_of(self, rows: Codes, names: Sequence[str] | None) -> list[Codes]:
-        """Return the code columns of traits and of attributes (all if `names` is None), as used to classify devices.
+        """Return the columns of traits and of the named attributes, by which devices are distinguished; None names all.
 
         Args:
             rows: The rows.
@@ -235,7 +235,7 @@ class DeviceColumns:
         return [self._traits_of[rows], *columns]
 
     def signature(self, value: Hashable) -> int:
-        """Return a code for a value; equal codes mean equal values."""
+        """Return an integer that is equal for equal values."""
         return NO_SIGNATURE if value is None else self._signatures.of(value, self.size)
 
     def _uncount(self, names: Iterable[str]) -> None:
@@ -297,7 +297,7 @@ class DeviceColumns:
 
 
 def _room_for(count: int) -> int:
-    """Return the number of rows to reserve for a slice: a power of two, so that other slices can reuse the rows."""
+    """Return the number of rows to reserve for a slice: a power of two, so that freed rows suit other slices."""
     return 1 << (count - 1).bit_length() if count else 0
 
 
@@ -308,7 +308,7 @@ def _grown(column: Codes, size: int) -> Codes:
 
 
 def _trouble(device: SliceDevice, reads_lists: bool) -> str | None:
-    """Return the error of selectors on a device with a malformed version or a value of unknown type; None without."""
+    """Return the selectors' error for a device with a malformed version or a value of unknown type, or None."""
     suspects = tuple(
         sorted(
             (name, one.version, one.versions if reads_lists else None)
@@ -348,7 +348,7 @@ def _traits(driver: str, device: SliceDevice, trouble: str | None) -> DeviceTrai
 
 
 def typed(attribute: DeviceAttribute) -> AttributeValue:
-    """Return an attribute's type and value."""
+    """Return the type and value of an attribute."""
     if attribute.string is not None:
         return ("string", attribute.string)
     if attribute.number is not None:

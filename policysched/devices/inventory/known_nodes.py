@@ -1,4 +1,4 @@
-"""`KnownNodes`: the nodes by row with labels and groups, indexed by label for node selectors.
+"""`KnownNodes`: the nodes by row, indexed by name and label, for the node selectors of slices.
 
 Sets of rows are integers, as in `row_bits`.
 """
@@ -20,14 +20,14 @@ from policysched.model.selection.node_selectors import (
 from policysched.model.selection.selectors import OfLabel
 
 _MOST_SELECTORS: Final = 256
-"""Largest number of slice node selectors whose rows are cached; above it all cached rows are dropped."""
+"""Maximum number of node selectors whose rows are cached; beyond it, all cached rows are dropped."""
 _MOST_REQUIREMENTS: Final = 20_000
-"""Largest number of requirements in all cached selectors, which limits memory; above it all are dropped."""
+"""Maximum number of requirements in all cached node selectors; beyond it, all cached rows are dropped."""
 
 
 @dataclass(slots=True)
 class KnownNode:
-    """A node: its name, labels and group.
+    """A node with its name, labels and node group.
 
     Attributes:
         group: The group of nodes that see the same pools.
@@ -39,7 +39,7 @@ class KnownNode:
 
 
 class _RowsOfLabel:
-    """The rows of the nodes that have a label, indexed by the label's value."""
+    """The rows of the nodes that have one label, by the label's value."""
 
     __slots__ = ("_by_value", "all")
 
@@ -51,7 +51,7 @@ class _RowsOfLabel:
         self.all = self.having(self._by_value)
 
     def change(self, row: int, value: str) -> None:
-        """Add a row whose label has a value, or remove the row if it was added before."""
+        """Add a row under the label's value; remove the row if it is already there."""
         self.all ^= 1 << row
         rows = self._by_value.get(value, 0) ^ 1 << row
         if rows:
@@ -67,7 +67,7 @@ class _RowsOfLabel:
         return bits
 
     def admitted(self, said: OfLabel, everything: int) -> int:
-        """Return the rows that satisfy requirements on the label; they may allow that the label is absent."""
+        """Return the rows that meet requirements on the label, which may allow nodes without the label."""
         values, are_admitted = said.among(self._by_value.keys())
         rows = self.having(values)
         if not are_admitted:
@@ -88,13 +88,13 @@ class KnownNodes:
         self.all = 0
         self._rows: dict[str, int] = {}
         self._counts: dict[str, int] = {}
-        """Number of nodes by label."""
+        """The number of nodes that have each label key."""
         self._by_label: dict[str, _RowsOfLabel] = {}
-        """The rows by value, for labels that were looked up."""
+        """The rows by label and value, for labels that were looked up."""
         self._by_selector: dict[NodeSelectorMatcher, int] = {}
-        """The rows that selectors match, cached until nodes change."""
+        """The rows that match each node selector, cached until nodes change."""
         self._remembered = 0
-        """Number of requirements of the cached selectors."""
+        """Number of requirements in all cached node selectors."""
 
     def add(self, row: int, node: KnownNode) -> None:
         """Add a node in a row to the indexes."""
@@ -105,14 +105,14 @@ class KnownNodes:
         self._change_labels(row, {}, node.labels)
 
     def relabel(self, row: int, labels: Mapping[str, str]) -> None:
-        """Replace the labels of a node."""
+        """Replace the labels of the node in a row."""
         self._forget_selectors()
         known = self.by_row[row]
         self._change_labels(row, known.labels, labels)
         known.labels = labels
 
     def remove(self, row: int) -> KnownNode | None:
-        """Remove the node of a row; return it, None if the row has none."""
+        """Remove and return the node in a row; None if the row has no node."""
         known = self.by_row.pop(row, None)
         if known is not None:
             self._forget_selectors()
@@ -171,7 +171,7 @@ class KnownNodes:
         return rows & self._of_fields(term.fields) if rows and term.fields else rows
 
     def _of_fields(self, fields: Iterable[FieldRequirement]) -> int:
-        """Return the rows of the nodes that match field requirements; a node without a name matches all."""
+        """Return the rows of the nodes that match requirements of matchFields; a node without a name matches all."""
         rows = self.all
         for one in fields:
             having = self._with_field(one.key, one.value)
@@ -188,7 +188,7 @@ class KnownNodes:
         return 0 if row is None else 1 << row
 
     def _of_label(self, label: str) -> _RowsOfLabel | None:
-        """Return the index of the rows that have a label; None if no node has the label."""
+        """Return the rows of a label by value; None if no node has the label."""
         known = self._by_label.get(label)
         if known is None and label in self._counts:
             known = self._by_label[label] = _RowsOfLabel(
@@ -197,7 +197,7 @@ class KnownNodes:
         return known
 
     def _change_labels(self, row: int, before: Mapping[str, str], after: Mapping[str, str]) -> None:
-        """Replace the labels of a row in the label indexes."""
+        """Update the indexes after the labels of the node in a row changed."""
         for key, value in before.items() - after.items():
             if key in self._by_label:
                 self._by_label[key].change(row, value)

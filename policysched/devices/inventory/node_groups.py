@@ -1,4 +1,4 @@
-"""`NodeGroups`: groups of nodes that can use the same device pools; claims are evaluated once per group."""
+"""`NodeGroups`: nodes that can use the same device pools form a group, for which claims are evaluated once."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from policysched.devices.inventory.pool_views import NodeGroup, PoolView, SeenPo
 from policysched.devices.inventory.row_bits import bits_of, rows_of
 
 _MOST_REMEMBERED: Final = 50_000
-"""Largest number of log entries; above it the older half of the log is dropped."""
+"""Maximum number of log entries; beyond it, the older half of the log is dropped."""
 _MOST_PARTS: Final = 256
-"""Number of parts into which a group is split at once; further rows are moved to their groups one by one."""
+"""Maximum number of parts into which a node group is split at once; further rows move one by one."""
 SeenPools = Mapping[PoolId, SeenPool | None]
-"""For each pool, its devices as some nodes can use them; None for a pool that these nodes cannot use."""
+"""For each pool, its view from some nodes; None for a pool that these nodes cannot use."""
 
 
 class MovedLog:
-    """Log of node groups to evaluate again, and of pool views, which stand for all groups that see the view.
+    """Log of the node groups to evaluate again; an entry may be a pool view, which means all groups with this view.
 
     Args:
         readers: The readers of the log; it stays empty while there are none.
@@ -32,15 +32,15 @@ class MovedLog:
 
     @property
     def end(self) -> int:
-        """Position after the last log entry, counted from the first entry ever."""
+        """Position behind the last log entry, counting dropped entries."""
         return self._dropped + len(self._moved)
 
     def since(self, place: int) -> Sequence[NodeGroup | PoolView] | None:
-        """Return the log entries from a position on; None if any of them were dropped."""
+        """Return the log entries from a position on; None if some of them were dropped."""
         return None if place < self._dropped else self._moved[place - self._dropped :]
 
     def note(self, moved: NodeGroup | PoolView) -> None:
-        """Log that a node group, or all groups that see a pool view, must be evaluated again."""
+        """Log that a node group, or each group with a pool view, has to be evaluated again."""
         if not self._readers:
             self._dropped += len(self._moved) + 1
             self._moved.clear()
@@ -53,7 +53,7 @@ class MovedLog:
 
 
 class NodeGroups:
-    """All groups of nodes that can use the same device pools.
+    """All node groups; the nodes of a group can use the same device pools.
 
     Args:
         moved: The log of groups to evaluate again.
@@ -63,26 +63,26 @@ class NodeGroups:
         self._moved = moved
         self._by_pools: dict[tuple[SeenPool, ...], NodeGroup] = {}
         self._left: dict[PoolView, None] = {}
-        """Views that no group sees any more."""
+        """The pool views that no node group has any more."""
         self._batch: GroupBatch | None = None
 
     @property
     def all(self) -> Collection[NodeGroup]:
-        """All groups; every node is in exactly one group."""
+        """All node groups; each node is in one group."""
         return self._by_pools.values()
 
     def batch(self) -> GroupBatch:
-        """Return all groups as arrays, to evaluate claims on many groups at once."""
+        """Return all node groups as arrays, for evaluating claims on many groups together."""
         if self._batch is None:
             self._batch = batch_of(self.all)
         return self._batch
 
     def among(self, rows: int) -> list[NodeGroup]:
-        """Return the groups that contain any of the given rows."""
+        """Return the node groups that contain any of some rows."""
         return [one for one in self._by_pools.values() if one.bits & rows]
 
     def join(self, rows: int, pools: tuple[SeenPool, ...]) -> NodeGroup:
-        """Move rows into the group of nodes that see exactly the given pools, and return that group."""
+        """Move rows into the node group that sees exactly the given pools; return this group."""
         group = self._by_pools.get(pools)
         if group is None:
             group = self._by_pools[pools] = NodeGroup(pools)
@@ -95,7 +95,7 @@ class NodeGroups:
         return group
 
     def leave(self, rows: int, group: NodeGroup) -> None:
-        """Remove rows from a group; a group without rows is deleted."""
+        """Remove rows from a node group; drop a group without rows."""
         group.bits &= ~rows
         group.rows.difference_update(rows_of(rows))
         self._batch = None
@@ -108,13 +108,13 @@ class NodeGroups:
             group.let_go()
 
     def unseen(self) -> list[PoolView]:
-        """Return the pool views that no node sees any more, each once."""
+        """Return the pool views that no node group has any more, without duplicates."""
         left, self._left = self._left, {}
         return [view for view in left if not view.groups]
 
 
 class SightChanges:
-    """Collects the rows for which a pool changed, so that they move to other node groups together.
+    """Collects which rows see a pool differently, so that all rows of a node group move together.
 
     Sets of rows are integers, as in `row_bits`.
     """
@@ -122,11 +122,11 @@ class SightChanges:
     def __init__(self) -> None:
         self._of_rows: dict[int, tuple[NodeGroup, dict[PoolId, SeenPool | None]]] = {}
         self._single = 0
-        """The rows of `_of_rows`, which are in no part."""
+        """The rows that changed one by one instead of in a part of their node group."""
         self._parts: dict[NodeGroup, list[tuple[int, dict[PoolId, SeenPool | None]]]] = {}
 
     def row(self, row: int, group: NodeGroup, identity: PoolId, seen: SeenPool | None) -> None:
-        """Record how one row of a group now sees a pool."""
+        """Record how a row of a node group sees a pool now."""
         known = self._of_rows.get(row)
         if known is None:
             known = self._of_rows[row] = group, self._taken_out(1 << row, group)
@@ -134,7 +134,7 @@ class SightChanges:
         known[1][identity] = seen
 
     def part(self, rows: int, group: NodeGroup, identity: PoolId, seen: SeenPool | None) -> None:
-        """Record how some rows of a group now see a pool, splitting the group into parts."""
+        """Record how some rows of a node group see a pool now, which splits the group into parts."""
         parts = self._parts.setdefault(group, [])
         rows &= group.bits
         by_themselves = rows if len(parts) >= _MOST_PARTS else rows & self._single
@@ -155,7 +155,7 @@ class SightChanges:
             parts.append((rest, {identity: seen}))
 
     def __iter__(self) -> Iterator[tuple[int, NodeGroup, SeenPools]]:
-        """Yield sets of rows of one group, with all pools that these rows now see differently."""
+        """Yield sets of rows of one node group, with all pools that these rows see differently."""
         alike: dict[tuple[NodeGroup, Hashable], list[int]] = {}
         for row, (group, changed) in self._of_rows.items():
             alike.setdefault((group, tuple(changed.items())), []).append(row)
@@ -167,7 +167,7 @@ class SightChanges:
                     yield part, group, changed
 
     def _taken_out(self, bit: int, group: NodeGroup) -> dict[PoolId, SeenPool | None]:
-        """Remove a row from the recorded parts of its group, and return the pool changes recorded for that part."""
+        """Remove a row from the recorded part of its group; return the changes recorded for the part."""
         parts = self._parts.get(group, [])
         for place, (part, changed) in enumerate(parts):
             if part & bit:

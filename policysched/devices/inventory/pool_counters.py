@@ -1,4 +1,4 @@
-"""`PoolCounters`: counters that the devices of a pool share (KEP-4815), with the amounts still available."""
+"""`PoolCounters`: counters that devices of a pool share (KEP-4815), with the available amounts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from policysched.devices.inventory.slices import CounterName, KeptSlice
 
 
 class PoolCounters:
-    """The counters of some slices of a pool, and the amounts that devices in other slices consume.
+    """The counters that some slices of a pool define, and how much the devices of other slices consume.
 
     Args:
         having: The slices that have counters.
@@ -49,11 +49,11 @@ class PoolCounters:
         self.take(taken)
 
     def are_taken_by(self, device: str) -> bool:
-        """Return whether a device consumes these counters."""
+        """Return whether a device consumes any of these counters."""
         return any(device in one.charges.by_device for one in self._taking)
 
     def take(self, taken: Taken) -> None:
-        """Recompute the available amounts from the allocated devices of the pool."""
+        """Compute the available amounts from the allocated devices of the pool."""
         if not self.amounts:
             return
         available = dict(self.amounts)

@@ -1,4 +1,4 @@
-"""`PoolView`: a device pool as a group of nodes sees it, and `NodeGroup`: nodes that see the same pools.
+"""`PoolView`: a device pool as some nodes see it. `NodeGroup`: the nodes that see the same pools.
 
 A view refers to slices and has no data of single devices, because each of many nodes can see slices of its own.
 
@@ -25,7 +25,7 @@ _NO_ROWS: Final[Codes] = np.zeros(0, np.int32)
 
 
 class SliceTaken(NamedTuple):
-    """The allocated devices of a slice, as bit sets: bit n is the device at index n of the slice.
+    """The allocated devices of a slice as bit sets; bit n is the device with index n in the slice.
 
     Attributes:
         used: The devices that are allocated as a whole, as a bit set.
@@ -38,7 +38,7 @@ class SliceTaken(NamedTuple):
 
 
 class PoolView:
-    """A device pool as some nodes see it, with its devices in search order; bit n of a set is the device at index n.
+    """A device pool as some nodes see it: its devices in search order; bit n of a set is the device with index n.
 
     Args:
         pool: The pool.
@@ -92,7 +92,7 @@ class PoolView:
 
     @property
     def is_silent(self) -> bool:
-        """Whether the pool is usable but has no devices, so that a search skips it."""
+        """Whether the pool is usable but has no devices, so that searches skip it."""
         return self.is_usable and not self.size
 
     @property
@@ -102,7 +102,7 @@ class PoolView:
 
     @property
     def available(self) -> Mapping[CounterName, Number]:
-        """The amount of each shared counter that no allocated device consumes; it can be negative."""
+        """The available amount of each shared counter of the pool; it may be negative."""
         return _NO_AMOUNTS if self.charges is None else self.charges.available
 
     @property
@@ -117,26 +117,26 @@ class PoolView:
         return rows
 
     def parts(self) -> Iterator[tuple[int, KeptSlice]]:
-        """Yield the slices that have devices, each with the index of its first device in the pool."""
+        """Yield the slices that have devices, each with the index in the pool of its first device."""
         at = 0
         for one in self.slices:
             yield at, one
             at += len(one.devices)
 
     def slice_of(self, place: int) -> tuple[KeptSlice, int]:
-        """Return the slice that contains a device, and the device's index in the slice."""
+        """Return the slice that has a device of the pool, and the index of the device in the slice."""
         for at, one in self.parts():
             if place < at + len(one.devices):
                 return one, place - at
         raise IndexError(place)
 
     def device(self, place: int) -> str:
-        """Return the name of the device at an index of the pool."""
+        """Return the name of the device with an index in the pool."""
         one, at = self.slice_of(place)
         return one.devices[at]
 
     def reached(self, reached: Mapping[KeptSlice, int]) -> int | None:
-        """Return the devices that a node can use, as a bit set; None if no slice restricts single devices to nodes.
+        """Return the devices that a node can use as a bit set; None if no slice limits single devices to nodes.
 
         Args:
             reached: The devices of each slice that the node reaches.
@@ -149,11 +149,11 @@ class PoolView:
         return bits
 
     def let_go(self) -> None:
-        """Drop the references to slices to free memory, because no node sees the view any more."""
+        """Release the references to slices, because no node group has the view any more."""
         self.key, self.slices, self.charges, self._rows = None, (), None, None
 
     def take(self, taken: Mapping[KeptSlice, SliceTaken]) -> None:
-        """Set the allocated devices from the allocated devices of each slice."""
+        """Set the allocated devices, given for each slice."""
         self.used = 0
         self.consumed = {}
         if taken:
@@ -179,7 +179,7 @@ class SeenPool(NamedTuple):
 
 
 class NodeGroup:
-    """Nodes that see the same device pools.
+    """The nodes that see the same device pools.
 
     Attributes:
         pools: The pools in search order.
@@ -202,17 +202,17 @@ class NodeGroup:
         self.bits = 0
 
     def let_go(self) -> None:
-        """Drop the references to pools to free memory, because the group has no nodes any more."""
+        """Release the references to pools, because the group has no nodes."""
         self.pools, self.views, self._by_pool = (), (), None
 
     def seen(self, pool: PoolId) -> SeenPool | None:
-        """Return a pool as the group's nodes see it; None if they do not see the pool."""
+        """Return a pool as the group's nodes see it; None if they cannot use the pool."""
         if self._by_pool is None:
             self._by_pool = {one.view.pool: one for one in self.pools}
         return self._by_pool.get(pool)
 
     def with_pools(self, changed: Mapping[PoolId, SeenPool | None]) -> tuple[SeenPool, ...]:
-        """Return the group's pools in search order, after replacing, adding or removing the `changed` pools."""
+        """Return the group's pools in search order, with the pools `changed` replaced, added or removed."""
         others = [one for one in self.pools if one.view.pool not in changed]
         added = [one for one in changed.values() if one is not None]
         if added:

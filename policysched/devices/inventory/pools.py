@@ -1,4 +1,4 @@
-"""Device pools as nodes see them: the slices of the newest generation, and whether they are complete and valid.
+"""`Pool`: a device pool's slices, and the pool as each node sees it: its newest generation, complete and valid or not.
 
 A node sees the slices of a pool that it reaches, and of them the ones of the highest generation. Nodes that see the
 same slices share one view.
@@ -29,7 +29,7 @@ _NO_NAMES: Final[frozenset[str]] = frozenset()
 
 
 class Pool:
-    """All resource slices of a device pool, of every generation.
+    """All resource slices of a device pool, in every generation.
 
     Args:
         pool: The identity of the pool.
@@ -47,14 +47,14 @@ class Pool:
         self._selective: list[KeptSlice] = []
         self._generations: Counter[int] = Counter()
         self._ignored: Counter[int] = Counter()
-        """Number of ignored slices by generation."""
+        """The number of ignored slices by generation."""
         self._with_counters = 0
         self.views: dict[Hashable, PoolView] = {}
         self._reach: Reach | None = None
         self._taken: dict[KeptSlice, SliceTaken] = {}
-        """The allocated devices, of slices that have any."""
+        """The allocated devices of each slice that has any."""
         self._counters: dict[Hashable, PoolCounters] = {}
-        """The counters by the slices that have and take them, cached until a slice changes."""
+        """The shared counters, by the slices that define them and that consume them; cached until a slice changes."""
         self._repeated: Mapping[KeptSlice, set[str]] | None = None
 
     def __bool__(self) -> bool:
@@ -62,12 +62,12 @@ class Pool:
 
     @property
     def nodes(self) -> Collection[str]:
-        """Names of the nodes that slices of the pool state in `nodeName`."""
+        """The names of the nodes in `nodeName` of the pool's slices."""
         return self._local.keys()
 
     @property
     def has_counters(self) -> bool:
-        """Whether slices of the pool share counters, so that slices depend on each other."""
+        """Whether slices of the pool define shared counters, so that slices depend on each other."""
         return self._with_counters > 0
 
     def add(self, one: KeptSlice, taken: Taken) -> None:
@@ -103,7 +103,7 @@ class Pool:
                 del self._local[one.local_to]
 
     def _drop_caches(self) -> None:
-        """Drop values computed from the slices, because a slice changed."""
+        """Drop all values that were computed from the slices, because a slice changed."""
         self._reach = self._repeated = None
         self._counters = {}
 
@@ -116,12 +116,12 @@ class Pool:
 
     @property
     def depends_on_nodes(self) -> bool:
-        """Whether node labels, or devices that state their nodes themselves, decide which nodes can use the pool."""
+        """Whether node selectors, of slices or of single devices, decide which nodes can use the pool."""
         return bool(self._selective)
 
     @property
     def demands(self) -> set[LabelValue] | None:
-        """Label values of which a node needs at least one to use a slice with a node selector; None if unknown."""
+        """The label values of which a node needs at least one to use a slice with a node selector; None if unknown."""
         found: set[LabelValue] = set()
         for one in self._selective:
             demanded = one.demands
@@ -131,18 +131,18 @@ class Pool:
         return found
 
     def seen_from_elsewhere(self, taken: Taken) -> SeenPool | None:
-        """Return the pool as seen by nodes that no slice names in `nodeName`."""
+        """Return the pool as nodes see it that no slice names in `nodeName`."""
         return self.seen_from("", {}, taken)
 
     def seen_from(self, name: str, labels: Mapping[str, str], taken: Taken) -> SeenPool | None:
-        """Return the pool as a node sees it; None if a search on the node ignores the pool."""
+        """Return the pool as a node sees it; None if searches on the node ignore the pool."""
         slices = (*self._selective, *self._local.get(name, ()), *self._common)
         reach = ((one, one.reached_from(name, labels)) for one in slices)
         return self._seen({one: reached for one, reached in reach if reached is not None}, taken)
 
     @property
     def reach(self) -> Reach:
-        """The slices and devices that node selectors and node names make available to nodes, cached."""
+        """The slices and devices that nodes can use by node selector or node name; cached."""
         if self._reach is None:
             self._reach = Reach(self._selective, self._common)
         return self._reach
@@ -166,7 +166,7 @@ class Pool:
         return None if view is None or view.is_silent else SeenPool(view, view.reached(reached))
 
     def unnoticed(self, taken: Taken) -> SeenPool:
-        """Return an empty, usable view of the pool, for nodes on which a search ignores the pool."""
+        """Return a usable view of the pool without devices, for nodes on which searches ignore the pool."""
         return SeenPool(self._complete("unnoticed", [], [], taken), None)
 
     def _view(self, slices: list[KeptSlice], generation: int, taken: Taken) -> PoolView | None:
@@ -207,7 +207,7 @@ class Pool:
         return view
 
     def _made(self, key: Hashable, slices: list[KeptSlice], others: list[KeptSlice], taken: Taken) -> PoolView:
-        """Build the view of sorted slices."""
+        """Return the view that consists of given slices, which are sorted here."""
         with_devices, charges = slices, None
         if self.has_counters:
             with_devices = [one for one in slices if not one.counter_sets]
@@ -231,7 +231,7 @@ class Pool:
         return self._repeated
 
     def _repeats(self, slices: Sequence[KeptSlice]) -> bool:
-        """Return whether a device name occurs twice in some slices."""
+        """Return whether slices have two devices of the same name."""
         repeated = self._repeated_names
         if not repeated:
             return False
@@ -246,7 +246,7 @@ class Pool:
     # Allocated devices
 
     def take(self, taken: Taken) -> None:
-        """Update all views of the pool from its allocated devices."""
+        """Update all views of the pool from the pool's allocated devices."""
         for one in self._slices.values():
             self._take_over(one, taken)
         for charges in self._used_counters():
@@ -278,7 +278,7 @@ class Pool:
         return {*self._counters.values(), *(one.charges for one in self.views.values() if one.charges is not None)}
 
     def _take_over(self, one: KeptSlice, taken: Taken) -> None:
-        """Update the allocated devices of one slice from the allocated devices of the pool."""
+        """Update the allocated devices of one slice from the pool's allocated devices."""
         before = self._taken.pop(one, None)
         if before is None and not taken:
             return
@@ -299,13 +299,13 @@ class Pool:
             self._columns.consumed[one.start + place] ^= True
 
     def _consumed(self, device: str, taken: Taken) -> Mapping[str, Number] | None:
-        """Return the capacity that the shares of a device consume; None if no shares have to be considered."""
+        """Return the capacity that shares of a device consume; None if no share has to be considered."""
         if self._empty_shares_count and device in taken.shares:
             return taken.consumed.get(device, _NO_AMOUNTS)
         return taken.consumed.get(device)
 
     def forget(self, view: PoolView) -> None:
-        """Drop a view that no node sees any more."""
+        """Drop a view that no node group has any more."""
         self.views.pop(view.key, None)
         if view.charges is not None:
             self._counters = {}

@@ -1,4 +1,4 @@
-"""`Reach`: the slices of a pool, and their devices, that nodes can use because of node selectors or node names."""
+"""`Reach`: the slices and devices of a pool that nodes can use because of node selectors or node names."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from policysched.devices.inventory.slices import DeviceNodes, KeptSlice
 from policysched.model.selection.node_selectors import NodeSelectorMatcher
 
 COUNTS: Final = 1
-"""Bit of a slice's number for "the node reaches the slice", by the slice's own node selector or on every node."""
+"""Bit, in the number of a slice, that the node can use the slice itself."""
 
 
 class Reach:
-    """The slices of a pool that do not name their node, and the nodes that can use them and their devices.
+    """The slices of a pool that do not name a single node, with the nodes that can use them and their devices.
 
     For a node, a slice has a number: bit `COUNTS` if the node reaches the slice, and above it one bit for each device
     that states by itself that the node reaches it. A slice without a selector is also reached if a device is.
@@ -58,11 +58,11 @@ class Reach:
         self.of_selectors.append((place, adds))
 
     def numbers(self, selectors: Sequence[int]) -> Mapping[int, int]:
-        """Return the number of each slice (which devices are reached) for nodes that match some node selectors."""
+        """Return for each slice a number that encodes its usable devices, for nodes that match given node selectors."""
         return self._turned(self._always, [*map(self.of_selectors.__getitem__, selectors)])
 
     def reached(self, numbers: Mapping[int, int]) -> dict[KeptSlice, int]:
-        """Return the slices that a node reaches, each with a bit set of the devices that state the node themselves."""
+        """Return the slices that a node can use, each with a bit set of the devices that have their own nodes."""
         return {
             self.slices[place]: numbers[place] >> 1
             for place in sorted(numbers)
@@ -70,7 +70,7 @@ class Reach:
         }
 
     def otherwise(self, numbers: Mapping[int, int], selectors: Sequence[int], name: str = "") -> Mapping[int, int]:
-        """Return the numbers of slices for a node for which some node selectors have the opposite result."""
+        """Return the numbers of the slices for a node that matches some node selectors unlike most nodes."""
         named = self.by_name.get(name, ()) if name else ()
         if not selectors and not named:
             return numbers
@@ -78,7 +78,7 @@ class Reach:
 
     @staticmethod
     def _turned(numbers: Mapping[int, int], changes: Sequence[tuple[int, int]]) -> Mapping[int, int]:
-        """Return the slice numbers after inverting some bits; each bit belongs to a single selector."""
+        """Return the numbers of the slices with some bits inverted; each bit belongs to one node selector."""
         turned = dict(numbers)
         for place, bits in changes:
             turned[place] = turned.get(place, 0) ^ bits

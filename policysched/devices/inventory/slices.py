@@ -1,4 +1,4 @@
-"""`KeptSlice`: the fields of a resource slice that the allocator needs: pool, device names and rows, and nodes.
+"""`KeptSlice`: the fields of a resource slice that the allocator needs: pool, devices and nodes.
 
 Source: k8s.io/dynamic-resource-allocation v0.36 and v0.37 structured/internal/incubating/pools_incubating.go
 (NodeMatches, GatherPools), compatibility_groups.go.
@@ -21,19 +21,19 @@ from policysched.model.selection.node_selectors import NodeSelectorMatcher, leni
 from policysched.model.selection.selectors import Operator
 
 _FEW_VALUES: Final = 32
-"""Largest number of label values by which a node selector is indexed; other selectors are evaluated on each node."""
+"""Maximum number of label values by which a node selector is indexed; other selectors are evaluated on each node."""
 _NO_VALUE: Final = "\0"
-"""Text that is not a valid label value."""
+"""A text that is no valid label value, for labels that a node lacks."""
 
 
 LabelValue: TypeAlias = tuple[str, str]
-"""A label and its value."""
+"""A label key and a value."""
 CounterName: TypeAlias = tuple[str, str]
-"""Name of a counter set, and name of a counter in the set."""
+"""The name of a counter set and of a counter in the set."""
 
 
 def demanded_by(selector: NodeSelectorMatcher) -> Collection[LabelValue] | None:
-    """Return label values of which a node must have at least one to match a selector; None if none or too many."""
+    """Return the label values of which a node must have one to match a selector; None if none or too many."""
     if selector.terms is None:
         return None
     demands: dict[LabelValue, None] = {}
@@ -46,7 +46,7 @@ def demanded_by(selector: NodeSelectorMatcher) -> Collection[LabelValue] | None:
 
 
 class DeviceNodes:
-    """For a slice with nodes per device: the devices that each node can use.
+    """The devices that each node can use, for a slice whose devices have their own nodes.
 
     In a bit set, bit n is the device at place n. Selectors that demand one of a few label values are indexed by these
     values, so that the cost for a node depends on what it reaches, not on all selectors.
@@ -75,11 +75,11 @@ class DeviceNodes:
                 matcher = lenient_node_selector(one.node_selector)
                 self.selectors[matcher] = self.selectors.get(matcher, 0) | bit
         self._by_label: dict[str, dict[str, list[NodeSelectorMatcher]]] = {}
-        """The selectors that demand one of a few values of a label, by label and value."""
+        """The node selectors that require one of a few values of a label, by label and value."""
         self._others = [matcher for matcher in self.selectors if not self._file(matcher)]
 
     def _file(self, matcher: NodeSelectorMatcher) -> bool:
-        """Index a device's node selector by label values; return False if the selector cannot be indexed."""
+        """Index a device's node selector by label values; return False if the selector requires no values."""
         demands = demanded_by(matcher)
         for key, value in demands or ():
             self._by_label.setdefault(key, {}).setdefault(value, []).append(matcher)
@@ -87,7 +87,7 @@ class DeviceNodes:
 
     @property
     def demands(self) -> Collection[LabelValue] | None:
-        """Label values of which a node needs at least one to use a device; None if nodes without them can."""
+        """The label values of which a node needs at least one to use a device; None if nodes can do without."""
         if self.everywhere or self.by_name or self._others:
             return None
         return [(key, value) for key, by_value in self._by_label.items() for value in by_value]
@@ -106,7 +106,7 @@ class DeviceNodes:
 
 
 class Charges:
-    """The shared counters that the devices of a slice consume.
+    """The shared counters that the devices of a slice consume, by device.
 
     Attributes:
         sets: The counter sets.
@@ -132,7 +132,7 @@ _NO_CHARGES: Final = Charges(())
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeptSlice:
-    """The fields of a slice that the allocator needs.
+    """The fields of a resource slice that the allocator needs.
 
     Attributes:
         local_to: The only node that reaches the slice, empty if the slice does not name its node.
@@ -168,7 +168,7 @@ class KeptSlice:
     stated_selector: NodeSelector | None
     is_ignored: bool
     _places: dict[str, int] = field(default_factory=dict)
-    """Index of each device in the slice, by device name; filled at the first lookup."""
+    """The index of each device in the slice by name; computed at the first use."""
 
     @property
     def rows(self) -> Codes:
@@ -177,12 +177,12 @@ class KeptSlice:
 
     @property
     def is_selective(self) -> bool:
-        """Whether a node selector, or devices that state their nodes themselves, decide which nodes use the slice."""
+        """Whether a node selector, of the slice or of single devices, decides which nodes can use the slice."""
         return not (self.everywhere or self.local_to or self.says_nothing)
 
     @property
     def says_nothing(self) -> bool:
-        """Whether the slice states no nodes, so that no node can use it."""
+        """Whether the slice has no field that states nodes, so that no node can use it."""
         tied = self.local_to or self.everywhere
         return not tied and self.selector is None and self.device_nodes is None
 
@@ -191,7 +191,7 @@ class KeptSlice:
         return self.reached_from(name, labels) is not None
 
     def reached_from(self, name: str, labels: Mapping[str, str]) -> int | None:
-        """Return the devices that state a node themselves, as a bit set; None if the node cannot use the slice.
+        """Return the devices with own nodes that a node can use, as a bit set; None if the node cannot use the slice.
 
         If the slice does not state nodes per device, no bits are set.
         """
@@ -205,7 +205,7 @@ class KeptSlice:
 
     @property
     def demands(self) -> Collection[LabelValue] | None:
-        """Label values of which a node needs at least one to use the slice; None if nodes without them can use it."""
+        """The label values of which a node needs at least one to use the slice; None if nodes can do without."""
         if self.everywhere or self.local_to:
             return None
         if self.selector is not None:
@@ -220,7 +220,7 @@ class KeptSlice:
 
 
 def keep(one: ResourceSlice, columns: DeviceColumns, release: Release) -> KeptSlice:
-    """Add a slice's devices to the device columns, and return the fields that the allocator needs.
+    """Add a slice's devices to the columns; return the fields of the slice that the allocator needs.
 
     Args:
         one: The slice.

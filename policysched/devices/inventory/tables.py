@@ -1,4 +1,4 @@
-"""`DeviceTables`: slices, device classes and nodes, prepared for the allocator and updated by each change."""
+"""`DeviceTables`: slices, device classes and nodes in the form that the allocator reads; changes update it."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from policysched.model.objects import DeviceClass, ResourceSlice
 from policysched.model.release import DEFAULT, Release
 
 _MOST_CHANGED: Final = 8
-"""Number of changed pools or nodes at which node groups are updated at once instead of at the next evaluation."""
+"""Number of changed pools or nodes at which the node groups are updated at once instead of by the next evaluation."""
 _WIDE_A_CHANGE: Final = 8
-"""Number of pools with many nodes that raises `_MOST_CHANGED` by 1, because an update then takes longer."""
+"""Number of pools with many nodes for which `_MOST_CHANGED` is raised by 1, because their updates take longer."""
 _FEW_ROWS: Final = 8
-"""Number of rows up to which rows are handled one by one, not as a bit set."""
+"""Number of rows up to which rows are handled one by one instead of as a bit set."""
 _SELECTORS_A_ROW: Final = 4
-"""Number of selectors matched against all nodes in the time in which one row is handled separately."""
+"""Number of node selectors that are evaluated on all nodes in the time in which one row is handled separately."""
 
 
 class DeviceTables:
-    """The devices of a cluster by pool, and the nodes that can use them.
+    """The devices of a cluster by pool, with the nodes that can use them.
 
     Nodes have the row numbers of the cluster's columns. Slices, classes, nodes and `allocated` can change in any order
     at any time between two evaluations; an `Allocator` reads the changes by itself.
@@ -69,16 +69,16 @@ class DeviceTables:
         self.moved = MovedLog(self.prepared)
         self.groups = NodeGroups(self.moved)
         self._stale: dict[PoolId, set[str] | None] = {}
-        """Pools that changed since the last update, with the nodes that may see them differently, None for all."""
+        """Pools that changed since the last update, each with the nodes that may see it differently; None for all."""
         self._fresh: set[int] = set()
-        """The rows whose nodes were added or relabelled since the last update."""
+        """The rows whose node was added or relabelled since the last update."""
         self._seen = self.allocated.stamp
         self.row_count = 0
         self.answered = 0
 
     @property
     def stamp(self) -> int:
-        """A number that grows with each change of a slice, class, node or allocation."""
+        """A number that increases with each change of a slice, device class, node or allocation."""
         return self._changes + self.allocated.stamp
 
     def set_slice(self, one: ResourceSlice) -> None:
@@ -107,7 +107,7 @@ class DeviceTables:
         return Pool(identity, self.columns, empty_shares_count=self.release.empty_shares_count)
 
     def remove_slice(self, name: str) -> None:
-        """Remove a slice."""
+        """Remove the slice of a name."""
         one = self._slices.get(name)
         if one is not None:
             self._changes += 1
@@ -120,7 +120,7 @@ class DeviceTables:
         self._changes += 1
 
     def remove_class(self, name: str) -> None:
-        """Remove a device class."""
+        """Remove the device class of a name."""
         self.classes.pop(name, None)
         self.classes_stamp += 1
         self._changes += 1
@@ -161,7 +161,7 @@ class DeviceTables:
         return known.name, known.group
 
     def refresh(self) -> None:
-        """Update the node groups after changes of slices and nodes, and the allocated devices of pools."""
+        """Update the node groups and the allocated devices of pools after changes."""
         if self._stale or self._fresh:
             self._update_groups()
         if self._seen != self.allocated.stamp:
@@ -178,7 +178,7 @@ class DeviceTables:
         self._index(one, pool)
 
     def _mark(self, pool: Pool, before: KeptSlice | None, after: KeptSlice | None) -> None:
-        """Mark the nodes that may see a pool differently after a slice changed."""
+        """Record the nodes that may see a pool differently after a slice of the pool changed."""
         changed = [one for one in (before, after) if one is not None]
         identity = changed[0].pool
         stale = self._stale.setdefault(identity, set())
@@ -192,7 +192,7 @@ class DeviceTables:
             self._stale[identity] = None
 
     def _index(self, one: KeptSlice, pool: Pool) -> None:
-        """Update the index of pools by node name after a slice of the pool was added or removed."""
+        """Update the index of pools by node name after a slice was added to or removed from a pool."""
         if not one.local_to:
             return
         if one.local_to in pool.nodes:
@@ -205,12 +205,12 @@ class DeviceTables:
     # Nodes
 
     def _update_after_many_changes(self) -> None:
-        """Update node groups early after many changes, as when nodes and slices are listed at startup."""
+        """Update the node groups before the next evaluation if many changes are pending, as at startup."""
         if max(len(self._stale), len(self._fresh)) > _MOST_CHANGED + len(self._wide) // _WIDE_A_CHANGE:
             self._update_groups()
 
     def _update_groups(self) -> None:
-        """Update how all nodes see the changed pools, and how the changed nodes see all pools."""
+        """Update the views of changed pools from all nodes, and the views of all pools from changed nodes."""
         stale, self._stale = self._stale, {}
         fresh, self._fresh = self._fresh, set()
         changes = SightChanges()
@@ -231,12 +231,12 @@ class DeviceTables:
         self._forget_views(stale)
 
     def _forget_unseen(self) -> None:
-        """Drop the pool views that no node sees any more."""
+        """Drop the pool views that no node group has any more."""
         for view in self.groups.unseen():
             self._pools[view.pool].forget(view)
 
     def _forget_views(self, stale: Iterable[PoolId]) -> None:
-        """Drop unseen views of the changed pools, and drop changed pools without slices."""
+        """Drop the unused views of changed pools, and changed pools that have no slices."""
         for identity in stale:
             pool = self._pools[identity]
             for view in [one for one in pool.views.values() if not one.groups]:
@@ -251,7 +251,7 @@ class DeviceTables:
         return {nodes[row].group: None for row in rows_of(rows)} if few else self.groups.among(rows)
 
     def _note_sights(self, changes: SightChanges, identity: PoolId, rows: int) -> None:
-        """Record which of the given rows see a pool differently than before."""
+        """Record which of some rows see a pool differently than before."""
         nodes = self._nodes.by_row
         for seen, together in self._sights(identity, self._pools[identity], rows):
             if together.bit_count() <= _FEW_ROWS:
@@ -265,7 +265,7 @@ class DeviceTables:
                     changes.part(together, group, identity, seen)
 
     def _sights(self, identity: PoolId, pool: Pool, rows: int) -> Iterator[tuple[SeenPool | None, int]]:
-        """Yield sets of rows that see a pool in the same way, with their view of the pool."""
+        """Yield sets of rows that see a pool alike, each with the view of the pool."""
         nodes = self._nodes.by_row
         count = rows.bit_count()
         if count <= _FEW_ROWS or count <= len(pool.reach.selectors) // _SELECTORS_A_ROW:
@@ -281,7 +281,7 @@ class DeviceTables:
                 yield None if identity in self.unusable else pool.seen_as(numbers, "", {}, taken), together
 
     def _numbers(self, reach: Reach, own: int, rows: int) -> Iterator[tuple[Mapping[int, int], KnownNode | None, int]]:
-        """Yield which slices and devices rows can reach: for sets of equal rows, and for each row in `own`."""
+        """Yield sets of rows with the slices and devices that they can use; each row in `own` is a set of its own."""
         parted = Parted(rows, [self._nodes.selected(one) for one in reach.selectors])
         mostly = reach.numbers(parted.mostly)
         for part, otherwise in parted.parts:
@@ -313,7 +313,7 @@ class DeviceTables:
         return affected
 
     def _seen_by(self, node: KnownNode, identity: PoolId, numbers: Mapping[int, int] | None = None) -> SeenPool | None:
-        """Return a pool as a node sees it now; `numbers` are the node's `Reach` numbers, computed if None."""
+        """Return a pool as a node sees it now; `numbers` are the node's `Reach` numbers, or None to compute them."""
         pool = self._pools[identity]
         if identity in self.unusable and node.name not in pool.nodes:
             return None
@@ -344,7 +344,7 @@ class DeviceTables:
 
 
 def _by_label(demands: Iterable[LabelValue]) -> dict[str, list[str]]:
-    """Return the required label values, grouped by label."""
+    """Return required label values grouped by label."""
     found: dict[str, list[str]] = {}
     for label, value in demands:
         found.setdefault(label, []).append(value)

@@ -1,4 +1,4 @@
-"""`UnusablePools`: incomplete or invalid pools that every node sees, because they have slices with shared counters.
+"""`UnusablePools`: incomplete or invalid pools that every node sees because of slices with shared counters.
 
 While a driver rewrites a pool, every node sees an incomplete pool. Only claims for all devices depend on it, so nodes
 are not evaluated again because of it.
@@ -34,7 +34,7 @@ class UnusablePools:
         return pool in self._seen
 
     def set(self, pool: PoolId, seen: SeenPool | None) -> None:
-        """Set how nodes see an unusable pool; None removes the pool, because nodes can use it or do not see it."""
+        """Set how nodes see an unusable pool; None removes a pool that became usable or that nodes do not see."""
         before = self._seen.get(pool)
         if before is not None and seen is not None and before.view.is_invalid == seen.view.is_invalid:
             return
@@ -52,18 +52,18 @@ class UnusablePools:
 
     @property
     def are_invalid(self) -> bool:
-        """Whether any of the pools is invalid, not only incomplete."""
+        """Whether any of the pools is invalid instead of incomplete."""
         return bool(self._invalid)
 
     def first(self, group: NodeGroup) -> SeenPool | None:
-        """Return the first unusable pool for which a group's nodes have no separate view; None if there is none."""
+        """Return the first unusable pool of which a group's nodes have no view of their own; None if there is none."""
         if not self._order:
             return None
         own = {seen.view.pool for seen in group.pools}
         return next((self._seen[pool] for pool in self._order if pool not in own), None)
 
     def has_invalid(self, group: NodeGroup) -> bool:
-        """Return whether there is an invalid pool for which a group's nodes have no separate view."""
+        """Return whether a pool is invalid of which a group's nodes have no view of their own."""
         if not self._invalid:
             return False
         return len(self._invalid) > sum(seen.view.pool in self._invalid for seen in group.pools)

@@ -1,4 +1,4 @@
-"""Compiled claims: selectors, tolerations, capacities and constraints, and which kinds of devices are suitable.
+"""Compiled claims: selectors, tolerations, capacities and constraints, with the kinds of devices that fit.
 
 Devices that are equal in all attributes that a claim reads are of one kind.
 """

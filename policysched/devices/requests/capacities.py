@@ -1,4 +1,4 @@
-"""`Consumption`: the capacity of a device that a request consumes, rounded by the driver's policies.
+"""`Consumption`: the capacity of a device that a request consumes, rounded by the policies of the driver.
 
 Source: k8s.io/dynamic-resource-allocation v0.36, v0.37 and v0.38 structured/internal/incubating/consumable_capacity.go.
 """
@@ -37,7 +37,7 @@ class Consumption(NamedTuple):
     other_names: Mapping[str, str] = MappingProxyType({})
 
     def fits(self, *consumed: Mapping[str, Number] | None) -> bool:
-        """Return whether the device has enough capacity left in addition to the amounts that are already consumed."""
+        """Return whether the device has enough capacity for the request besides what is already consumed."""
         for name, amount in self.amounts.items():
             total = amount.number
             other = self.other_names.get(name)
@@ -50,7 +50,7 @@ class Consumption(NamedTuple):
 
 
 class CapacityError(Exception):
-    """The consumed amount cannot be computed, or is negative."""
+    """Raised if the amount to consume cannot be computed or is negative."""
 
 
 def consumption(
@@ -86,7 +86,7 @@ def consumption(
 
 
 def _other_name(name: str, driver: str) -> str:
-    """Return the name of a capacity without the driver's domain, or with it if the name has no domain.
+    """Return a capacity's name without the driver's domain; if it has none, with the driver's domain.
 
     Names with another domain are returned unchanged.
     """
@@ -94,7 +94,7 @@ def _other_name(name: str, driver: str) -> str:
 
 
 def _of_device(requests: Mapping[str, Amount], others: Mapping[str, str]) -> Mapping[str, Amount]:
-    """Return requests by the names that the device states.
+    """Return the requested amounts by the capacity names that the device uses.
 
     Args:
         requests: The requested amounts.
@@ -112,7 +112,7 @@ def _of_device(requests: Mapping[str, Amount], others: Mapping[str, str]) -> Map
 
 
 def _checked(name: str, requested: Amount | None, capacity: DeviceCapacity, release: Release) -> FormattedQuantity:
-    """Return the consumed amount of a capacity: the requested amount, or a default, after checks and rounding.
+    """Return the amount to consume of a capacity: the request or a default, checked and rounded.
 
     Raises:
         CapacityError: The amount cannot be computed, or is negative.
@@ -182,13 +182,13 @@ def _passing(requested: FormattedQuantity, limit: str) -> str:
 
 
 def _thousandths(amount: FormattedQuantity) -> int | None:
-    """Return an amount in thousandths; None if the result does not fit into an int64."""
+    """Return an amount in thousandths; None if it exceeds an int64."""
     number = amount.number * 1000
     return int(number) if number == int(number) and MIN <= number <= MAX else None
 
 
 def _is_in_thousandths(allowed: CapacityRange) -> bool:
-    """Return whether a range can be computed in int64 thousandths: bounds and step fit, the step is at least one."""
+    """Return whether a range can be computed in int64 thousandths: its bounds and its step, which is at least one."""
     amounts = [_thousandths(read(one)) for one in (allowed.min, allowed.max) if one is not None]
     step = _thousandths(read(allowed.step)) if allowed.step is not None else None
     return None not in amounts and step is not None and step >= 1
@@ -217,7 +217,7 @@ def _is_in_range(amount: FormattedQuantity, allowed: CapacityRange, release: Rel
 
 
 def _is_multiple(amount: FormattedQuantity, allowed: CapacityRange) -> bool:
-    """Return whether an amount is the range's minimum plus a multiple of its step; all amounts in thousandths."""
+    """Return whether an amount is a range's minimum plus a multiple of the step; the amounts are in thousandths."""
     wanted = _thousandths(amount)
     step, least = number_of(allowed.step or 0), number_of(allowed.min or 0)
     return wanted is not None and (wanted - int(least * 1000)) % int(step * 1000) == 0

@@ -1,4 +1,4 @@
-"""`AttributeConstraint`: an attribute that must be equal, or distinct, on the devices of several requests.
+"""`AttributeConstraint`: an attribute that must be equal, or different, on the devices of several requests.
 
 The state of constraints during a search is that of kube-scheduler's. In Kubernetes 1.36, the constraint for distinct
 values stores one value for each request, that of the latest device, and drops it when any device of the request is
@@ -18,7 +18,7 @@ from policysched.model.objects import DeviceAttribute, DeviceConstraint
 
 
 class NamedRequest(Protocol):
-    """Name of a request and, if any, of its alternative."""
+    """The name of a request and, if the request has alternatives, of the alternative."""
 
     @property
     def request(self) -> str:
@@ -33,14 +33,14 @@ class AttributeConstraint(Protocol):
     """A claim constraint on an attribute, with the devices that a search has chosen so far."""
 
     def add(self, of: NamedRequest, value: AttributeValue | None) -> bool:
-        """Add a device with its attribute value (None if it has none); return False if the constraint is violated."""
+        """Add a device by its attribute value, None without value; return False if the constraint is violated."""
 
     def remove(self, of: NamedRequest) -> None:
         """Remove the device that was added last for a request."""
 
 
 class _Affecting:
-    """Base of constraints: selects the requests to which a constraint applies; all if it names none."""
+    """Base of constraints: decides for which requests a constraint applies; without names, for all."""
 
     __slots__ = ("_names",)
 
@@ -52,7 +52,7 @@ class _Affecting:
 
 
 class EqualAttribute(_Affecting):
-    """Constraint `matchAttribute`: all devices must have the same attribute value."""
+    """The constraint `matchAttribute`: all devices must have the same attribute value."""
 
     __slots__ = ("_count", "_value")
 
@@ -75,13 +75,13 @@ class EqualAttribute(_Affecting):
         return True
 
     def remove(self, of: NamedRequest) -> None:
-        """Remove a device, by the request for which it was added."""
+        """Remove a device, given by the request for which it was added."""
         if self.affects(of):
             self._count -= 1
 
 
 class DistinctAttribute(_Affecting):
-    """Constraint `distinctAttribute`: all devices must have different attribute values."""
+    """The constraint `distinctAttribute`: all devices must have different attribute values."""
 
     __slots__ = ("_values",)
 
@@ -105,7 +105,7 @@ class DistinctAttribute(_Affecting):
 
 
 class DistinctAmongRequests(_Affecting):
-    """Constraint `distinctAttribute` that compares only the latest device of each request."""
+    """The constraint `distinctAttribute` in releases that compare only the latest device of each request."""
 
     __slots__ = ("_count", "_values")
 
@@ -137,7 +137,7 @@ def _repeats(value: AttributeValue, known: Collection[AttributeValue]) -> bool:
 
 
 def fresh(constraint: DeviceConstraint, *, compares_all: bool) -> AttributeConstraint:
-    """Return a claim's constraint for a new search, without devices.
+    """Return a claim's constraint, without devices, for a new search.
 
     Args:
         constraint: The constraint.
@@ -149,12 +149,12 @@ def fresh(constraint: DeviceConstraint, *, compares_all: bool) -> AttributeConst
 
 
 def attribute_of(constraint: DeviceConstraint) -> str | None:
-    """Return the full name of a constraint's attribute; None if the constraint names no attribute."""
+    """Return the full name of the attribute that a constraint compares; None without attribute."""
     return constraint.match_attribute if constraint.match_attribute is not None else constraint.distinct_attribute
 
 
 def value_of(attributes: Mapping[str, DeviceAttribute], driver: str, name: str) -> AttributeValue | None:
-    """Return the type and value of an attribute by its full name; None if no attribute has the name.
+    """Return type and value of the attribute with a full name; None without such an attribute.
 
     `attributes` may omit the domain of the driver. The value is None if the attribute has no single value.
     """

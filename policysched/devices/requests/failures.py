@@ -1,4 +1,4 @@
-"""`AllocationFailure`: error message of an allocation, with placeholders for the claim, the pool and the device."""
+"""`AllocationFailure`: an error message of an allocation with placeholders for claim, pool and device."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class AllocationFailure(NamedTuple):
-    """An error message in which the names of claim, pool and device are inserted later, per pod and node.
+    """An error message into which the names of claim, pool and device are inserted, for each pod and node.
 
     Attributes:
         text: The message after the claim, or the whole message.
@@ -32,9 +32,9 @@ class AllocationFailure(NamedTuple):
 
     @classmethod
     def of_claim(cls, text: str, claim: int = -1) -> AllocationFailure:
-        """Return a message that begins with the name of a claim, given by its index."""
+        """Return a message that begins with the name of the claim at an index."""
         return cls(text, is_of_claim=True, claim=claim)
 
     def about(self, pool: int, rest: str, device: int = -1) -> AllocationFailure:
-        """Return the message followed by the name of a pool or of a device in the pool, given by indexes."""
+        """Return the message followed by the name of the pool, or of a device in the pool, at an index."""
         return self._replace(pool=pool, device=device, rest=rest)

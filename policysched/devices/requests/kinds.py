@@ -1,4 +1,4 @@
-"""`Kinds`: a column with the kind of each device; claims cannot distinguish devices of the same kind."""
+"""`Kinds`: the kind of each device; claims cannot distinguish two devices of the same kind."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from policysched.devices.requests.requirements import DeviceKind
 
 _UNKNOWN = -1
 _FEW = 256
-"""Number of rows up to which rows are classified one by one, not as arrays."""
+"""Number of rows up to which kinds are computed row by row instead of with arrays."""
 _TOGETHER = 1024
-"""Number of new kinds that are created before their cost is subtracted from the budget."""
+"""Number of new kinds that are created before their steps are subtracted from the budget."""
 _STEPS_A_KIND = 6
 _SPARE = 4096
-"""Number of kinds up to which kinds without devices are kept."""
+"""Number of kinds up to which kinds that no device has are kept."""
 _WIDEST_TABLE = 16
-"""Largest table, as a multiple of the rows, for combining two columns of codes; larger combinations are sorted."""
+"""Maximum size of a table for combining two columns of codes, as a multiple of the rows; else codes are sorted."""
 
 
 class Kinds:
-    """The kind of each device, computed at its first use; claims cannot distinguish devices of the same kind.
+    """The kind of each device, computed at its first use; claims cannot distinguish two devices of the same kind.
 
     Args:
         columns: The devices.
@@ -44,11 +44,11 @@ class Kinds:
 
     @property
     def is_overgrown(self) -> bool:
-        """Whether most of the stored kinds have no devices any more."""
+        """Whether most of the stored kinds are kinds that no device has any more."""
         return len(self.kinds) > _SPARE + 4 * self._columns.size
 
     def refresh(self) -> None:
-        """Drop the kinds of rows that were freed since the last refresh."""
+        """Drop the kinds of the rows that were freed since the last refresh."""
         freed = self._columns.freed
         spans, self._place = freed.since(self._place), freed.end
         if spans is None:
@@ -61,11 +61,11 @@ class Kinds:
             self._column = grown
 
     def codes(self, start: int, stop: int) -> bytes:
-        """Return the kinds of consecutive rows as bytes; -1 for a row whose kind is not computed yet."""
+        """Return the kinds of the rows from `start` to `stop` as bytes; -1 for a kind that is not computed yet."""
         return self._column[start:stop].tobytes()
 
     def of(self, rows: Codes, steps: Budget | None = None) -> Codes:
-        """Return the kinds of rows; compute the kinds that are not known yet.
+        """Return the kinds of rows; kinds that are not known yet are computed.
 
         Shapes: (R,) -> (R,).
 
@@ -111,7 +111,7 @@ class Kinds:
 
 
 def combined_codes(codes: Sequence[Codes]) -> tuple[Places, Places]:
-    """Combine columns into one number per row, equal for rows with equal codes; also return each number's first row.
+    """Return one number per row, equal for rows with equal codes in all columns, and each number's first row.
 
     Numbers are consecutive from 0 on.
 

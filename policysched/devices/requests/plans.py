@@ -1,4 +1,4 @@
-"""`Plans`: the compiled claims of a pod, with the devices that each request asks for, or its error.
+"""`Plans`: the compiled claims of a pod: how many devices each request needs, or the error of the request.
 
 Source: k8s.io/dynamic-resource-allocation v0.36.5 structured/internal/incubating/allocator_incubating.go (Allocate,
 validateDeviceRequest).
@@ -29,14 +29,14 @@ from policysched.model.objects.devices import ALL, EXACT_COUNT
 from policysched.model.release import Release
 
 MOST_RESULTS: Final = 32
-"""Largest number of devices that one claim can get; a claim for more is an error."""
+"""Maximum number of devices of a claim; more devices are an error."""
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 Asked = ExactDeviceRequest | DeviceSubRequest
 
 
 @dataclass(eq=False, slots=True)
 class DeviceAsk:
-    """A request for a number of devices that all meet one requirement, or one alternative of a request.
+    """A compiled request, or one of its alternatives: a number of devices that meet one requirement.
 
     Attributes:
         claim: The claim's place among those of the pod.
@@ -63,18 +63,18 @@ class DeviceAsk:
 
     @property
     def full_name(self) -> str:
-        """Name of the request; `request/alternative` for an alternative."""
+        """Name of the request, or `request/alternative` for an alternative."""
         return f"{self.request}/{self.alternative}" if self.alternative else self.request
 
     @property
     def own_name(self) -> str:
-        """Name in messages: of the alternative if there is one, otherwise of the request."""
+        """Name in messages: the alternative's name if it is an alternative, otherwise the request's name."""
         return self.alternative or self.request
 
 
 @dataclass(eq=False, slots=True)
 class RequestPlan:
-    """A compiled request: one ask, or alternatives, of which the first that can be allocated is chosen."""
+    """A compiled request with its alternatives, of which the first that can be allocated is used."""
 
     asks: tuple[DeviceAsk, ...]
     has_alternatives: bool
@@ -82,7 +82,7 @@ class RequestPlan:
 
 @dataclass(eq=False, slots=True)
 class ClaimPlan:
-    """A compiled claim: its requests and constraints.
+    """A compiled claim with its requests and constraints.
 
     Attributes:
         requests: Its requests, in order.
@@ -95,13 +95,13 @@ class ClaimPlan:
     failure: AllocationFailure | None
 
     def asks(self) -> Iterator[DeviceAsk]:
-        """Yield all asks of the claim, including the asks of alternatives."""
+        """Yield all requests of the claim, with each alternative separately."""
         for request in self.requests:
             yield from request.asks
 
 
 def selectors_of(claims: Iterable[ResourceClaim], classes: Mapping[str, DeviceClass]) -> Iterator[str]:
-    """Yield the texts of all selectors of claims and of their device classes."""
+    """Yield the text of each selector of claims and of their device classes."""
     for claim in claims:
         for request in claim.spec.devices.requests:
             for asked in request.first_available or (request.exactly or ExactDeviceRequest(),):
@@ -113,7 +113,7 @@ def selectors_of(claims: Iterable[ResourceClaim], classes: Mapping[str, DeviceCl
 
 
 class Plans:
-    """The compiled claims of a pod, for the device search.
+    """The compiled claims of a pod.
 
     Args:
         claims: The claims, in the order of the pod.
@@ -152,11 +152,11 @@ class Plans:
                 self.wanted[ask.requirement] += ask.count
 
     def is_current(self, classes: Mapping[str, DeviceClass]) -> bool:
-        """Return whether all device classes that the claims use are unchanged."""
+        """Return whether the device classes that the claims use have not changed."""
         return all(classes.get(name) is one for name, one in self.classes.items())
 
     def check(self, size: Callable[[DeviceAsk], int | AllocationFailure]) -> AllocationFailure | None:
-        """Return the first error of the requests and constraints; None if they are valid.
+        """Return the first error in the requests and constraints; None if all are valid.
 
         Args:
             size: Returns the number of devices of an ask, or its error.
@@ -177,7 +177,7 @@ class Plans:
         return None
 
     def names_read(self) -> list[str] | None:
-        """Return the attributes that selectors and constraints read; None if they can read any attribute."""
+        """Return the names of the attributes that selectors and constraints read; None if they may read any."""
         names: set[str] = set()
         for requirement in self.requirements:
             read = requirement.reads()
@@ -260,7 +260,7 @@ class Plans:
 
 
 def _least(request: RequestPlan, size: Callable[[DeviceAsk], int | AllocationFailure]) -> int | AllocationFailure:
-    """Return the smallest number of devices among the alternatives of a request, or the first error."""
+    """Return the smallest number of devices among a request's alternatives, or its first error."""
     smallest = None
     for ask in request.asks:
         number = ask.failure or size(ask)

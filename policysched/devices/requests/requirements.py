@@ -1,4 +1,4 @@
-"""`DeviceRequirement`: conditions of a request on each device: selectors, tolerations and capacities.
+"""`DeviceRequirement`: the conditions of a request on each device: selectors, tolerations and capacities.
 
 Source: k8s.io/dynamic-resource-allocation v0.36 structured/internal/incubating/allocator_incubating.go (isSelectable,
 selectorsMatch, taintPreventsAllocation), resourceclaim/devicetoleration.go.
@@ -32,7 +32,7 @@ from policysched.visible import cut_bytes
 
 @dataclass(eq=False, slots=True)
 class DeviceKind:
-    """A kind of device: devices that are equal in all fields that some claims read.
+    """A kind of device: devices that are equal in all fields that claims read.
 
     Attributes:
         attributes: The attributes that the claims read.
@@ -45,12 +45,12 @@ class DeviceKind:
     _variables: Variables | None = None
 
     def forget_variables(self) -> None:
-        """Drop the device's CEL variables; the next use computes them again."""
+        """Drop the CEL variables of the kind, which are computed again at their next use."""
         self._variables = None
 
     @property
     def variables(self) -> Variables:
-        """The device as CEL variables for selectors."""
+        """The fields of the kind as CEL variables for selectors."""
         if self._variables is None:
             traits = self.traits
             self._variables = Variables(
@@ -65,7 +65,7 @@ class DeviceKind:
 
 
 class Suitability(NamedTuple):
-    """Whether a kind of device meets a requirement, and the capacity that a request then consumes.
+    """Whether a kind of device meets a requirement, and the capacity that the request would consume.
 
     Attributes:
         failure: The error of a selector or of the capacities, None if there is none.
@@ -81,7 +81,7 @@ class Suitability(NamedTuple):
 
     @property
     def capacity_failed(self) -> bool:
-        """Whether the consumed capacities could not be computed."""
+        """Whether computing the consumed capacities failed."""
         return self.failure is not None and self.failure.names_request
 
     @property
@@ -92,28 +92,28 @@ class Suitability(NamedTuple):
 
 _UNSUITABLE: Final = Suitability(None, False, False, None)
 _STEPS_A_KIND: Final = 16
-"""Cost of converting a kind of device to CEL variables. Units: steps."""
+"""Steps for converting a kind of device to CEL variables."""
 _STEPS_A_CAPACITY: Final = 2
-"""Cost of computing how much a request consumes of a capacity. Units: steps."""
+"""Steps for computing how much a request consumes of one capacity."""
 _STEPS_A_CHARACTER: Final = 4
-"""Cost of compiling a selector, per character. Units: steps."""
+"""Steps for compiling a selector, per character."""
 _STEPS_A_SELECTOR: Final = 40_000
-"""Largest cost of compiling one selector. Units: steps."""
+"""Maximum steps for compiling one selector."""
 _STEPS_TO_SPARE: Final = 2_000
-"""Number of steps by which compiling can exceed the budget without an error."""
+"""Number of steps by which compiling may exceed the budget without an error."""
 _LONGEST_REASON: Final = 4096
-"""Longest error of a selector in a message; longer errors are cut. Units: bytes of UTF-8."""
+"""Maximum length of a selector's error in a message; longer errors are cut. Units: bytes of UTF-8."""
 _ON_DEVICE: Final = " on device "
 _HINT: Final = (
     ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check with has() for optional "
     "fields"
 )
 _WORK_A_STEP: Final = 6
-"""Cost units of the CEL evaluator that make up one step."""
+"""Number of cost units of the CEL evaluator that are one step."""
 
 
 class DeviceRequirement:
-    """The conditions of a request on each device, compiled.
+    """The compiled conditions of a request on each device.
 
     Args:
         device_class: The device class.
@@ -140,10 +140,10 @@ class DeviceRequirement:
         self._capacity = capacity
         self._release = release
         self._begun: tuple[DeviceKind | None, int] = (None, 0)
-        """The kind whose evaluation ran out of steps, and the number of its evaluated selectors."""
+        """The kind whose evaluation ran out of steps, and how many of its selectors were evaluated."""
 
     def reads(self) -> frozenset[str] | None:
-        """Return the attribute names that selectors can read, with and without domain; None for any attribute."""
+        """Return the names of the attributes that selectors read, with and without domain; None for any attribute."""
         names: set[str] = set()
         for one in self._selectors:
             if not isinstance(one.compiled, str):
@@ -154,7 +154,7 @@ class DeviceRequirement:
         return frozenset(names)
 
     def suitability(self, kind: DeviceKind, most: int) -> tuple[Suitability | None, int]:
-        """Evaluate selectors, capacities and taints on a kind of device, for up to `most` steps.
+        """Evaluate selectors, capacities and taints of a kind of device, with at most `most` steps.
 
         Args:
             kind: The kind of device.
@@ -186,7 +186,7 @@ class DeviceRequirement:
         return Suitability(None, takes is not None and takes.fits(), is_tolerated, takes), effort
 
     def refusal(self, kind: DeviceKind) -> tuple[str, int]:
-        """Return why a kind of device fails the selectors or capacities (empty if it does not), and the used steps."""
+        """Return why a kind of device fails selectors or capacities, empty if it passes, and the number of steps."""
         effort = _STEPS_A_KIND
         for one in self._selectors:
             matches, work = one.matches(kind)
@@ -208,7 +208,7 @@ def evaluate_kinds(
     known: Sequence[dict[int, Suitability]],
     steps: Budget,
 ) -> None:
-    """Evaluate requirements on kinds of devices, and add the results to `known`, one dictionary per requirement.
+    """Evaluate requirements on kinds of devices; add the results to `known`, which has a dict per requirement.
 
     Raises:
         BudgetExceededError: The budget is used up; the next call continues.
@@ -239,7 +239,7 @@ class _Selector:
         return f"{self._from_class or ''}selector #{self._place}"
 
     def matches(self, kind: DeviceKind) -> tuple[bool | AllocationFailure, int]:
-        """Return whether the selector matches a kind of device, and the cost of the evaluation."""
+        """Return whether the selector matches a kind of device, and the cost of its evaluation."""
         if isinstance(self.compiled, str):
             return self._failure(f"selector #{self._place}: CEL compile error: {_cut(self.compiled)}"), 0
         if kind.traits.trouble:
@@ -277,7 +277,7 @@ class Programs:
         self._characters = 0
 
     def knows(self, text: str, cel_0_29: bool) -> bool:
-        """Return whether a selector is in the cache."""
+        """Return whether a compiled selector is in the cache."""
         return (text, cel_0_29) in self._kept
 
     def compiled(self, text: str, cel_0_29: bool) -> CompiledSelector | str:
@@ -304,7 +304,7 @@ _PROGRAMS: Final = Programs(1 << 19)
 
 
 def compile_ahead(texts: Iterable[str], steps: Budget, release: Release) -> None:
-    """Compile selectors into the cache: at least one selector that is not cached, and more within the budget.
+    """Compile selectors into the cache, at least one that is not cached, and further ones within the budget.
 
     Args:
         texts: The selectors.
@@ -335,7 +335,7 @@ def _compile(expression: str, cel_0_29: bool) -> CompiledSelector | str:
 
 
 def tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
-    """Return whether a toleration tolerates a device taint; an empty effect or key matches every effect or key."""
+    """Return whether a toleration matches a device taint; an empty key or effect matches every key or effect."""
     if toleration.effect and toleration.effect != taint.effect:
         return False
     if toleration.key and toleration.key != taint.key:

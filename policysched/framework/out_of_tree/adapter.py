@@ -77,7 +77,7 @@ class PodCycle:
     cluster: Cluster
     state: CycleState = field(default_factory=CycleState)
     extended: list[OutOfTreePlugin] = field(default_factory=list)
-    """The plugins with AddPod or RemovePod, in the order of PreFilter."""
+    """The plugins with AddPod or RemovePod, in their order at PreFilter."""
     apart: dict[int, CycleState] = field(default_factory=dict)
     """For each row that is filtered alone, the state that its Filter calls share, dropped afterwards; a plugin that
     filters many nodes gets the pod's state."""
@@ -101,11 +101,11 @@ class StatusByNode:
         self._failed = failed
 
     def get(self, node_name: str) -> Status | None:
-        """Return the status that rejected a node; None if no node has this name."""
+        """Return the status with which a node was rejected; None if no node has this name."""
         return self._failed.status_of(node_name)
 
     def nodes(self, code: Code) -> NodeInfos:
-        """Return the nodes that have a status with a code."""
+        """Return the nodes whose status has a given code."""
         return NodeInfos(self._failed.cluster, self._failed.rows_with(code))
 
 
@@ -120,7 +120,7 @@ class OutOfTreePlugin(
     BindPlugin,
     PostBindPlugin,
 ):
-    """An out-of-tree plugin as a plugin of the framework, at all its extension points.
+    """An out-of-tree plugin in the form of an in-tree plugin, at all extension points that it has.
 
     Args:
         name: The name in the registry.
@@ -149,7 +149,7 @@ class OutOfTreePlugin(
         """The aspects of a node that Filter and Score read beside the pod's class; None if they may read anything."""
 
     def without_point(self, point: str) -> OutOfTreePlugin:
-        """Return a copy of the plugin for a profile that does not enable an extension point."""
+        """Return a copy of the plugin for a profile in which an extension point is not enabled."""
         made = OutOfTreePlugin(self.name, self.plugin, self.handle, self.without | {point})
         made._threads = self._threads
         return made
@@ -173,7 +173,7 @@ class OutOfTreePlugin(
         return (_Ordered(self, QueuedPodInfo(pod, queued_at)),)
 
     def events(self) -> Sequence[Hint]:
-        """Return the events that can help pods which the plugin rejected.
+        """Return the events that can help pods that the plugin rejected.
 
         Raises:
             UsageError: the plugin's `events` fails or returns other objects than hints.
@@ -437,7 +437,7 @@ class OutOfTreePlugin(
         return whole_scores(scores, rows.size)
 
     def _scored(self, answer: Any) -> Any:
-        """Return the score from a result of Score, which is an integer or a pair of an integer and a status.
+        """Return the score from a result of Score: an integer, or a pair of an integer and a status.
 
         Raises:
             AnsweredError: the status is a failure.
@@ -476,7 +476,7 @@ class OutOfTreePlugin(
 
 @total_ordering
 class _Ordered:
-    """A pending pod as a sort key: the out-of-tree QueueSort plugin compares two of them."""
+    """A pending pod as a sort key; comparisons call the out-of-tree plugin at QueueSort."""
 
     __slots__ = ("_info", "_plugin")
 

@@ -1,4 +1,4 @@
-"""Check the results of out-of-tree plugins and convert them to one form.
+"""Checks and normalizes the results of out-of-tree plugins.
 
 Source: pkg/scheduler/framework/runtime/framework.go (the callers of plugins), v1.36.
 """
@@ -16,11 +16,11 @@ from policysched.framework.plugin import Scores
 from policysched.framework.status import Code, Status
 
 NO_ERROR: Final = "%!w(<nil>)"
-"""kube-scheduler's text for a missing error: a plugin returned Wait or Skip at a point without these codes."""
+"""kube-scheduler's text for a missing error, if a plugin returns Wait or Skip at a point that does not allow them."""
 
 
 class AnsweredError(Exception):
-    """Raised when a plugin returns a status, such as a failure, instead of the expected value."""
+    """Raised if a plugin returns a status, such as a failure, where a value is expected."""
 
     def __init__(self, status: Status) -> None:
         super().__init__(status)
@@ -33,12 +33,12 @@ def error_of(status: Status) -> str:
 
 
 def failing(status: Status) -> Status:
-    """Return a status as a failure, because its code is not allowed at the extension point."""
+    """Return a status whose code is not allowed at the extension point as a failure."""
     return status if status.code is Code.ERROR else Status(Code.ERROR, (error_of(status),), status.plugin)
 
 
 def with_texts(answer: Any) -> Any:
-    """Convert the reasons of a status to strings; return results that are not a status unchanged."""
+    """Return a status with its reasons as strings; return results that are not a status unchanged."""
     if not isinstance(answer, Status):
         return answer
     given = answer.reasons if isinstance(answer.reasons, tuple) else (answer.reasons,)
@@ -75,7 +75,7 @@ def permitted(answer: Any) -> Any:
 
 
 def pre_flight(answer: Any) -> tuple[bool, Any]:
-    """Return whether a result of PreBindPreFlight allows parallel plugins, and its status."""
+    """Return whether a result of PreBindPreFlight allows parallel calls of plugins, and its status."""
     if isinstance(answer, PreBindPreFlightResult):
         answer = (answer, None)
     result, status = answer if isinstance(answer, tuple) else (None, answer)

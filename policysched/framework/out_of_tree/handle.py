@@ -32,13 +32,13 @@ T = TypeVar("T")
 
 
 class PluginHandle:
-    """Access to nodes and pods, the API server, pods that wait at Permit, and the scheduling queue."""
+    """Gives an out-of-tree plugin access to nodes and pods, the API server, waiting pods and the scheduling queue."""
 
     def __init__(self, profile_name: str = "") -> None:
         self.profile_name = profile_name
         """The scheduler name of the profile."""
         self.watch = PluginWatch()
-        """Measures the run time of plugin methods."""
+        """Measures the run time of the plugin's methods."""
         self._infos: list[NodeInfo] = []
         self._infos_of: Cluster | None = None
         self._cluster: Cluster | None = None
@@ -79,7 +79,7 @@ class PluginHandle:
         return [placed.pod for placed in self._connected.pods.by_id.values()]
 
     def custom_objects(self, resource: CustomResource) -> Mapping[str, CustomObject]:
-        """Return the current objects of a custom resource by `namespace/name`; the plugin's `events` must name it.
+        """Return the objects of a custom resource by `namespace/name`; the plugin's `events` must have a hint for it.
 
         The mapping is empty if the API server does not serve the resource or the scheduler is not allowed to read it.
         """

@@ -40,7 +40,7 @@ from policysched.model.objects import Pod, PodGroup
 
 @dataclass(frozen=True, slots=True)
 class PreFilterResult:
-    """The names of the only nodes that can run the pod; PreFilter returns it.
+    """The result of PreFilter that contains the names of the only nodes on which the pod may run.
 
     Every other node is rejected as UnschedulableAndUnresolvable.
     """
@@ -50,15 +50,15 @@ class PreFilterResult:
 
 @dataclass(frozen=True, slots=True)
 class PreBindPreFlightResult:
-    """How the plugin's PreBind runs for a pod; PreBindPreFlight returns it."""
+    """The result of PreBindPreFlight: how PreBind of the plugin runs for a pod."""
 
     allow_parallel: bool = False
-    """Run PreBind in parallel with the neighbouring plugins that also allow it."""
+    """Whether PreBind may run in parallel with adjacent plugins that allow this, too."""
 
 
 @dataclass(slots=True)
 class NodeScore:
-    """The score of one node; NormalizeScore changes `score` in place."""
+    """The score of one node, which NormalizeScore changes in place."""
 
     name: str
     score: int
@@ -66,7 +66,7 @@ class NodeScore:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """A set of nodes on which all members of a pod group are to be placed; PlacementGenerate returns placements."""
+    """A set of nodes on which all members of a pod group can be placed, as PlacementGenerate returns it."""
 
     name: str
     node_names: Collection[str]
@@ -84,7 +84,7 @@ class GroupPlacement:
 
 @dataclass(slots=True)
 class PlacementScore:
-    """The score of one placement; NormalizePlacementScore changes `score` in place."""
+    """The score of one placement, which NormalizePlacementScore changes in place."""
 
     name: str
     score: int
@@ -96,26 +96,26 @@ class QueuedPodInfo:
 
     pod: Pod
     timestamp: float
-    """The time when the pod entered the queue. Units: seconds of a monotonic clock."""
+    """The time at which the pod entered the queue. Units: seconds of a monotonic clock."""
 
 
 PreFilterAnswer: TypeAlias = "Status | PreFilterResult | None"
 ScoreAnswer: TypeAlias = "int | tuple[int, Status | None]"
 PlacementsAnswer: TypeAlias = "Sequence[Placement] | Status | None"
 PermitAnswer: TypeAlias = "Status | Wait | tuple[Status, float] | None"
-"""The result of Permit; `Wait(10)` is the same as `(Status(Code.WAIT), 10)`. Units of the timeout: seconds."""
+"""The result of Permit; `Wait(10)` is equal to `(Status(Code.WAIT), 10)`, with the timeout in seconds."""
 PreFlightAnswer: TypeAlias = (
     "PreBindPreFlightResult | tuple[PreBindPreFlightResult | None, Status | None] | Status | None"
 )
 BindingAnswer: TypeAlias = "Status | Awaitable[Status | None] | None"
 Rejections: TypeAlias = Sequence[tuple[Mask, Status]]
-"""Pairs of a boolean mask of rejected nodes and their status; for a node in several masks the first pair applies.
+"""Pairs of a mask of rejected nodes and their status; a node in several masks gets the status of the first pair.
 
 Shapes: each mask (R,).
 """
 
 MAY_WAIT: Final = frozenset({"pre_bind", "bind", "post_bind"})
-"""The methods that can be `async def`; the scheduling cycle does not wait for any other method."""
+"""The methods that can be `async def`; other methods run in the scheduling cycle, which does not wait."""
 
 
 class PreEnqueueMethods(Protocol):
@@ -123,7 +123,7 @@ class PreEnqueueMethods(Protocol):
 
     @abstractmethod
     def pre_enqueue(self, pod: Pod) -> Status | None:
-        """Return None to admit the pod, or a status that keeps it out (gated) until one of the plugin's events."""
+        """Return None to admit the pod, or a status that gates the pod until one of the plugin's events."""
 
 
 class QueueSortMethods(Protocol):
@@ -135,7 +135,7 @@ class QueueSortMethods(Protocol):
 
 
 class PreFilterMethods(Protocol):
-    """PreFilter: runs once per scheduling attempt, before nodes are filtered."""
+    """PreFilter: runs once per scheduling attempt, before any node is filtered."""
 
     @abstractmethod
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> PreFilterAnswer:
@@ -143,7 +143,7 @@ class PreFilterMethods(Protocol):
 
 
 class PreFilterExtensionMethods(Protocol):
-    """AddPod and RemovePod: update the plugin's state when the scheduler simulates other pods on a node."""
+    """AddPod and RemovePod: update the plugin's state when other pods are simulated on a node."""
 
     @abstractmethod
     def add_pod(self, state: CycleState, pod: Pod, other: Pod, node: NodeInfo) -> Status | None:

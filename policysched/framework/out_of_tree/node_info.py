@@ -1,4 +1,4 @@
-"""`NodeInfo` and `NodeArrays`: read-only views of one node, or of many nodes as arrays, for out-of-tree plugins.
+"""`NodeInfo`, `NodeArrays`: read-only views of a node, and of many nodes as arrays, for out-of-tree plugins.
 
 Nothing is copied before it is read. A view is valid during the call that receives it, because the cluster changes
 between scheduling cycles. In a simulation the views show the node with the simulated pods.
@@ -24,7 +24,7 @@ from policysched.state.what_if import ChangedRow
 
 
 class NodeInfo:
-    """A node with its pods, including assumed pods, and the resources that they request.
+    """A node with its pods, including assumed pods, and the requested resources.
 
     Units: cpu in millicores, memory and storage in bytes, other resources in their own unit.
     """
@@ -91,11 +91,11 @@ class NodeInfo:
 
     @property
     def used_ports(self) -> frozenset[HostPort]:
-        """The host ports in use by pods on the node, each as address, protocol and port."""
+        """The host ports that pods on the node use, each as address, protocol and port."""
         return frozenset(port for pod in self.pods for port in host_ports(pod))
 
     def allocatable(self, resource: str) -> int:
-        """Return the node's allocatable amount of a resource, such as `cpu`; 0 if the node does not have it."""
+        """Return the node's allocatable amount of a resource, such as `cpu`; 0 for a resource that it does not list."""
         return int(self._cluster.nodes.allocatable(resource).item(self._row))
 
     def requested(self, resource: str) -> int:
@@ -109,7 +109,7 @@ class NodeInfo:
 
 
 class NodeInfos(Sequence[NodeInfo]):
-    """A sequence of nodes; each NodeInfo is created on access.
+    """A sequence of nodes as NodeInfo objects, which are created on access.
 
     Shapes: rows (R,).
     """
@@ -167,12 +167,12 @@ class NodeArrays:
 
     @property
     def unschedulable(self) -> NDArray[np.bool_]:
-        """Which nodes are cordoned."""
+        """Mask of the cordoned nodes."""
         return self._taken(self._cluster.nodes.unschedulable.data)
 
     @property
     def ready(self) -> NDArray[np.bool_]:
-        """Which nodes have the condition Ready."""
+        """Mask of the nodes whose condition Ready is true."""
         return self._taken(self._cluster.nodes.ready.data)
 
     @property
@@ -198,18 +198,18 @@ class NodeArrays:
         return self._cluster.nodes.requested(resource, self._rows)
 
     def has_label(self, key: str) -> NDArray[np.bool_]:
-        """Return which nodes have a label."""
+        """Return a mask of the nodes that have a label."""
         found: NDArray[np.bool_] = self._taken(self._cluster.nodes.labels(key)) != MISSING
         return found
 
     def label_is(self, key: str, value: str) -> NDArray[np.bool_]:
-        """Return on which nodes a label has a value."""
+        """Return a mask of the nodes on which a label has a given value."""
         codes = self._taken(self._cluster.nodes.labels(key))
         found: NDArray[np.bool_] = codes == self._cluster.strings.sought(value)
         return found
 
     def label(self, key: str) -> list[str | None]:
-        """Return the values of a label, None for nodes without the label."""
+        """Return the value of a label on each node; None for nodes without the label."""
         codes, text = self._taken(self._cluster.nodes.labels(key)).tolist(), self._cluster.strings.text
         return [None if code == MISSING else text(code) for code in codes]
 

@@ -1,4 +1,4 @@
-"""Find mistakes in the methods of an out-of-tree plugin: misspelt names, wrong parameters, `async def`.
+"""Finds mistakes in the methods of an out-of-tree plugin: misspelt names, wrong parameters, `async def`.
 
 The protocols in `methods` define the names and parameters. A plugin is checked when it is created, because the
 scheduler never calls a misspelt method.
@@ -16,7 +16,7 @@ from policysched.errors import UsageError
 from policysched.framework.out_of_tree import methods
 
 _CLOSE: Final = 0.8
-"""Least similarity of a name to a method's name for which the name is reported as a misspelling, from 0 to 1."""
+"""Least similarity to a method's name, from 0 to 1, from which a name is reported as misspelt."""
 _VARIADIC: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
@@ -37,7 +37,7 @@ def check_methods(name: str, plugin: Any) -> None:
 
 @functools.cache
 def _known() -> Mapping[str, tuple[str, ...]]:
-    """Return the parameters, without `self`, of every method that plugins may have, by the method's name."""
+    """Return the parameters, without `self`, of each method that a plugin can have, by the method's name."""
     protocols = (one for name, one in vars(methods).items() if name.endswith("Methods"))
     found = (item for one in protocols for item in vars(one).items())
     return {
@@ -59,7 +59,7 @@ def _misspelt(plugin: Any) -> Iterator[str]:
 
 
 def _folded(name: str) -> str:
-    """Return a name in a form that is equal for `pre_filter`, `preFilter` and `PreFilter`."""
+    """Return a name in a normal form that is the same for `pre_filter`, `preFilter` and `PreFilter`."""
     return name.replace("_", "").lower()
 
 
@@ -70,7 +70,7 @@ def _is_method(plugin: Any, name: str) -> bool:
 
 
 def _is_meant(plugin: Any, name: str, method: str) -> bool:
-    """Return whether a method whose name resembles an extension point's method also takes similar arguments."""
+    """Return whether a method with a similar name also has similar parameters, so that it is probably misspelt."""
     wanted, given = _known()[method], _parameters(plugin, name)
     if _folded(name) == _folded(method) or given is None:
         return True
@@ -90,7 +90,7 @@ def _wrong(plugin: Any) -> Iterator[str]:
 
 
 def _parameters(plugin: Any, name: str) -> list[inspect.Parameter] | None:
-    """Return the parameters of a method without `self`, or None if Python cannot read the signature."""
+    """Return the parameters of a method without `self`; None if Python cannot read the signature."""
     try:
         found = list(inspect.signature(getattr(plugin, name)).parameters.values())
     except (TypeError, ValueError):
@@ -109,7 +109,7 @@ def _takes(parameters: list[inspect.Parameter], count: int) -> bool:
 
 
 def _are_in_order(given: list[inspect.Parameter], wanted: tuple[str, ...]) -> bool:
-    """Return whether no parameter has a misleading name, such as `node` at the position of a node's name."""
+    """Return whether no parameter has the name of a different one, such as `node` in the position of a node's name."""
     names = frozenset(name for parameters in _known().values() for name in parameters)
     return all(
         one.kind in _VARIADIC or one.name == name or one.name not in names

@@ -1,4 +1,4 @@
-"""`PluginWatch`: the out-of-tree plugin that runs in the scheduling cycle, and the run time of each plugin.
+"""`PluginWatch`: records which out-of-tree plugin runs in the scheduling cycle, and the run time of each plugin.
 
 A cycle waits for its plugins and cannot stop them. So long calls are logged and counted, and a thread checks which
 plugin is running (`policysched.app.running.watchdog`).
@@ -14,18 +14,18 @@ from typing import Final
 
 log = logging.getLogger(__name__)
 LONG: Final = 1.0
-"""Duration of a call above which it is logged and counted as long. Units: seconds."""
+"""Duration of a plugin call from which the call is logged and counted as long. Units: seconds."""
 
 
 @dataclass(slots=True)
 class Spent:
-    """The run time of a plugin at one extension point."""
+    """The run time of a plugin at one extension point, with the numbers of calls."""
 
     calls: int = 0
-    """The number of calls of the plugin at the point."""
+    """Number of calls of the plugin at the extension point."""
     seconds: float = 0.0
     long: int = 0
-    """The number of calls that took longer than LONG."""
+    """Number of calls that took longer than LONG."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +45,17 @@ class PluginWatch:
     def __init__(self, monotonic: Callable[[], float] | None = None) -> None:
         self.monotonic = monotonic
         self.spent: dict[tuple[str, str], Spent] = {}
-        """The run times by plugin and point."""
+        """The run times by plugin and extension point."""
         self.running: Running | None = None
-        """The running call; any thread may read it."""
+        """The running call, or None; any thread may read it."""
 
     def begin(self, plugin: str, point: str) -> None:
-        """Note the start of a plugin's call."""
+        """Record that a call of a plugin starts."""
         if self.monotonic is not None:
             self.running = Running(plugin, point, self.monotonic(), threading.get_ident())
 
     def end(self) -> None:
-        """Note the end of the running call and add its duration to the plugin's run time."""
+        """Record that the running call ended, and add its duration to the plugin's run time."""
         running, self.running = self.running, None
         if running is None or self.monotonic is None:
             return

@@ -1,4 +1,4 @@
-"""Daemon threads for each out-of-tree plugin: a plugin that hangs blocks neither other plugins nor the exit.
+"""Worker threads of an out-of-tree plugin: if a plugin hangs, other plugins and the exit of the process do not wait.
 
 The threads of `concurrent.futures` are no daemons, so a hanging plugin would block the end of the process. The threads
 end when their `WorkerThreads` is no longer referenced, for example after a reload of the configuration.
@@ -18,14 +18,14 @@ from typing import Any, Final, TypeAlias
 
 log = logging.getLogger(__name__)
 MOST: Final = 64
-"""Maximum number of threads; further calls wait for a free thread."""
+"""Maximum number of worker threads of a plugin; further calls wait for a free thread."""
 Job = Callable[[], None]
 _Jobs: TypeAlias = "queue.SimpleQueue[Job | None]"
-"""The queue of calls that wait for a thread; None ends a thread."""
+"""Queue of the calls that wait for a thread; None ends the thread that takes it."""
 
 
 class WorkerThreads:
-    """The worker threads of one plugin, started when they are needed."""
+    """The worker threads of one plugin, which are started when calls need them."""
 
     def __init__(self, plugin: str = "", most: int = MOST) -> None:
         self._plugin, self._most = plugin, most
@@ -56,7 +56,7 @@ class WorkerThreads:
         return await answer
 
     def _take_thread(self) -> None:
-        """Note that a call needs a thread, and start a thread if none is free and fewer than MOST are running."""
+        """Record that a call needs a thread; start a thread if all are busy and fewer than MOST exist."""
         self._busy += 1
         if self._busy <= self._count:
             return
@@ -79,7 +79,7 @@ class WorkerThreads:
 
 
 def _serve(jobs: _Jobs) -> None:
-    """Run queued calls in a worker thread until None is taken, and pass None on to the next thread."""
+    """Run queued calls in a worker thread until it takes None from the queue; pass None on to the next thread."""
     while (job := jobs.get()) is not None:
         job()
         del job  # while it waits for the next one it holds nothing
@@ -87,7 +87,7 @@ def _serve(jobs: _Jobs) -> None:
 
 
 def plain(error: BaseException) -> Exception:
-    """Return an exception of a plugin, with KeyboardInterrupt, SystemExit and StopIteration as RuntimeError."""
+    """Return an exception of a plugin; KeyboardInterrupt, SystemExit and StopIteration become a RuntimeError."""
     try:
         text = repr(error)
     except Exception:  # it cannot even be told
