@@ -1,4 +1,4 @@
-"""`Cluster`: nodes, placed pods and other objects that decisions read, updated change by change; assumed pods.
+"""`Cluster`: nodes, placed and assumed pods, and other objects that decisions read; each change updates it.
 
 Each method applies a change and returns it as a `Change`. An assumed pod is treated as a placed pod until it is
 confirmed or forgotten.
@@ -67,20 +67,20 @@ from policysched.state.volumes.storage import Storage
 
 _NOTHING: Final = Change(Resource.OTHER, Action.NONE)
 _A_POD: Final = int(Aspect.USAGE | Aspect.PODS)
-"""Aspects of a node's row that a placement changes, for a pod without host ports."""
+"""The aspects of a row that change if a pod without host ports is placed on the node or removed."""
 _A_POD_WITH_PORTS: Final = int(Aspect.USAGE | Aspect.PODS | Aspect.PORTS)
 
 
 class Cluster:
-    """Nodes, placed pods and other objects that decisions read."""
+    """The nodes, placed pods and other objects that decisions read."""
 
     def __init__(self, strings: Strings | None = None, release: Release = DEFAULT) -> None:
         self.release = release
         """The Kubernetes release whose rules apply to nodes and placed pods."""
         self.amounts_in_use = amounts_in_use(compares_sums=release.resizes_compare_sums)
-        """The rule for the amounts that pods use during a resize."""
+        """The rule for which amounts a pod uses while it is resized."""
         self.pod_resources = pod_resources_by(self.amounts_in_use)
-        """Returns the amounts and host ports of a pod."""
+        """Function that returns the requested amounts and host ports of a pod."""
         self.strings = strings if strings is not None else Strings()
         columns = ColumnSet()
         self.journal = Journal()
@@ -110,17 +110,17 @@ class Cluster:
         self._follows_details = False
         """Whether to record changes of annotations and phases of placed pods, which a policy reads."""
         self._has_devices = False
-        """Whether `devices` was created."""
+        """Whether the attribute `devices` was read, which creates the device tables."""
         self.mapped_resources = MappedResources()
         self.devices_stamp = 0
-        """Changes with ResourceSlices and DeviceClasses."""
+        """A stamp that changes with each change of a ResourceSlice or DeviceClass."""
         self._device_classes = self.objects.of(DeviceClass)
         slices, rules = self.objects.of(ResourceSlice), self.objects.of(DeviceTaintRule)
         self._tainted_slices = TaintedSlices(slices, rules, rules_apply=release.device_taint_rules_apply)
         self.unknown_namespaces: set[str] = set()
-        """Namespaces that placed pods name and that are not known."""
+        """The namespaces of placed pods whose Namespace object is unknown."""
         self.namespaces_stamp = 0
-        """Changes when the labels of a namespace change, or a namespace becomes known or unknown."""
+        """A stamp that changes if a namespace's labels change, or its Namespace object becomes known or unknown."""
 
     @cached_property
     def allocated_devices(self) -> AllocatedState:
@@ -129,7 +129,7 @@ class Cluster:
 
     @cached_property
     def resource_claims(self) -> ResourceClaims:
-        """The resource claims: their stored and their assumed versions."""
+        """The resource claims of the cluster, in stored and assumed versions."""
         return ResourceClaims(self.allocated_devices)
 
     @cached_property
@@ -207,7 +207,7 @@ class Cluster:
         return change
 
     def remove_pod(self, identity: str) -> Change:
-        """Remove a placed or assumed pod; remove an unscheduled pod from its pod group."""
+        """Remove a placed or assumed pod; a pod without a node is removed from its pod group."""
         if self.pod_groups is not None:
             self.pod_groups.remove(identity)
         placed = self.pods.by_id.get(identity)
@@ -229,7 +229,7 @@ class Cluster:
             self.pod_groups.assume(pod)
 
     def forget(self, identity: str) -> Change:
-        """Make an assumed pod unscheduled again; a pod whose binding was confirmed stays placed."""
+        """Remove an assumed pod from its row: it is unscheduled again; a pod whose binding was confirmed stays."""
         placed = self.pods.by_id.get(identity)
         if placed is None or not placed.assumed:
             return Change(Resource.ASSIGNED_POD, Action.NONE)
@@ -247,7 +247,7 @@ class Cluster:
         self._displace(pod_id(placed.pod))
 
     def put_back(self, placed: PlacedPod) -> None:
-        """Place a pod that was taken away."""
+        """Place a pod again that `take_away` removed."""
         self._place(pod_id(placed.pod), placed.pod, placed.row, placed.pod_resources, assumed=placed.assumed)
 
     def is_assumed(self, identity: str) -> bool:
@@ -274,7 +274,7 @@ class Cluster:
         return Change(Resource.NAMESPACE, Action.UPDATE_OTHER if changed else Action.NONE, old, namespace)
 
     def remove_namespace(self, name: str) -> Change:
-        """Remove a namespace; the returned change wakes no pod."""
+        """Remove a namespace; the returned change requeues no pod."""
         if self.namespaces.pop(name, None) is not None:
             self.namespaces_stamp += 1
             self.namespace_sets.drop(name)
@@ -330,11 +330,11 @@ class Cluster:
         return self.objects.drop(one)
 
     def set_device_taint_rule(self, rule: DeviceTaintRule) -> Change:
-        """Add or replace a DeviceTaintRule; return the change of the ResourceSlice whose taints differ now, if any."""
+        """Add or replace a DeviceTaintRule; return the change of a ResourceSlice whose taints changed, if any."""
         return self._taint_devices(self.objects.put(rule))
 
     def remove_device_taint_rule(self, rule: DeviceTaintRule) -> Change:
-        """Remove a DeviceTaintRule; return the change of the ResourceSlice whose taints differ now, if any."""
+        """Remove a DeviceTaintRule; return the change of a ResourceSlice whose taints changed, if any."""
         return self._taint_devices(self.objects.drop(rule))
 
     def _taint_devices(self, change: Change) -> Change:
@@ -344,12 +344,12 @@ class Cluster:
         return change_of(Resource.RESOURCE_SLICE, *changed[0]) if changed else _NOTHING
 
     def set_workload(self, workload: Workload) -> Change:
-        """Add or replace a Service or controller; the returned change wakes no pod."""
+        """Add or replace a Service or workload controller; the returned change requeues no pod."""
         self.workloads.put(workload)
         return _NOTHING
 
     def remove_workload(self, workload: Workload) -> Change:
-        """Remove a Service or controller."""
+        """Remove a Service or workload controller."""
         self.workloads.drop(workload)
         return _NOTHING
 
@@ -364,25 +364,25 @@ class Cluster:
         return self.objects.drop(budget)
 
     def set_pod_group(self, group: PodGroup) -> Change:
-        """Add or replace a pod group."""
+        """Add or replace a PodGroup object."""
         if self.pod_groups is not None:
             self.pod_groups.put(group)
         return self.objects.put(group)
 
     def remove_pod_group(self, group: PodGroup) -> Change:
-        """Remove a pod group; its pods stay."""
+        """Remove a PodGroup object; the pods of the group stay."""
         if self.pod_groups is not None:
             self.pod_groups.drop(group)
         return self.objects.drop(group)
 
     def set_stored(self, obj: Stored) -> Change:
-        """Add or replace a PersistentVolume, PersistentVolumeClaim, StorageClass or CSI object."""
+        """Add or replace a storage object: PersistentVolume, PersistentVolumeClaim, StorageClass or CSI object."""
         change = self.storage.put(obj)
         self.attachments.follow(change)
         return change
 
     def remove_stored(self, obj: Stored) -> Change:
-        """Remove a PersistentVolume, PersistentVolumeClaim, StorageClass or CSI object."""
+        """Remove a storage object: PersistentVolume, PersistentVolumeClaim, StorageClass or CSI object."""
         change = self.storage.drop(obj)
         self.attachments.follow(change)
         return change
@@ -425,7 +425,7 @@ class Cluster:
         return row
 
     def _take_version(self, identity: str, placed: PlacedPod, pod: Pod) -> None:
-        """Replace a placed pod by a newer version of the pod with equal resources and possibly another signature.
+        """Replace a placed pod by a newer version with equal resources; the signature may differ.
 
         Nearly every confirmed binding is such a version: the API server adds the node's topology labels to the pod.
         """
@@ -455,7 +455,7 @@ class Cluster:
         self._release_if_empty(placed.row)
 
     def _enter(self, placed: PlacedPod) -> None:
-        """Add a placed pod to the pods of its signature; if an exception occurs, undo the addition."""
+        """Add a placed pod to its signature and to the pod counters; undo the addition if an exception occurs."""
         placed.signature, is_new = self.signatures.enter(placed)
         if not is_new:
             return
@@ -493,7 +493,7 @@ class Cluster:
             self.journal.note(placed.row, _A_POD)
 
     def _give_rows_back(self) -> None:
-        """Reduce the number of rows after pods on unknown nodes were deleted."""
+        """Shrink the columns after pods on unknown nodes were deleted."""
         if not self.nodes.may_give_back:
             return
         self.attachments.refresh()
@@ -536,4 +536,4 @@ _OWN: Final[Mapping[type, tuple[Callable[[Cluster, Any], Change], Callable[[Clus
     **dict.fromkeys(get_args(Stored), (Cluster.set_stored, Cluster.remove_stored)),
     **dict.fromkeys(get_args(Workload), (Cluster.set_workload, Cluster.remove_workload)),
 }
-"""Functions that add and remove an object, for the kinds that `Cluster` treats specially."""
+"""The methods of `Cluster` that add and remove objects of the kinds for which it has more than a table."""

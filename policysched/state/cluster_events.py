@@ -1,4 +1,4 @@
-"""Cluster events (kube-scheduler's ActionType and EventResource), and the comparison of two versions of an object.
+"""Changes of the cluster (kube-scheduler's ActionType and EventResource), and comparisons of versions of objects.
 
 Queueing hints name events to select the changes that can help a rejected pod.
 
@@ -21,7 +21,7 @@ from policysched.model.requests import NONE_MISSING, Amounts, AmountsInUse
 
 
 class Action(IntFlag):
-    """The kind of a change of an object; updates are divided by the changed part."""
+    """The kinds of changes of an object; updates are divided by the part that changed."""
 
     NONE = 0
     ADD = 1
@@ -42,7 +42,7 @@ class Action(IntFlag):
     UPDATE_POD_GENERATED_RESOURCE_CLAIM = 16384
     """The pod's status names ResourceClaims generated for the pod."""
     UPDATE_NODE_INFO = 32768
-    """A node's addresses or software versions changed; kube-scheduler has no such action."""
+    """A node's addresses or software versions changed; kube-scheduler has no action for them."""
     UPDATE = (
         UPDATE_NODE_ALLOCATABLE
         | UPDATE_NODE_LABEL
@@ -66,7 +66,7 @@ _OTHER: Final = Resource.OTHER
 
 
 class Change(msgspec.Struct, frozen=True):
-    """A change of an object; `old` is None for an addition, `new` is None for a deletion."""
+    """A change of one object: addition (`old` is None), update or deletion (`new` is None)."""
 
     resource: Resource | CustomResource
     action: Action
@@ -75,30 +75,30 @@ class Change(msgspec.Struct, frozen=True):
     row: int = -1
     """Row of the changed node, or of the changed pod's node; -1 if there is no node."""
     metric: MetricKey | None = None
-    """The metric whose values changed; None if the change is of an object."""
+    """The metric whose values changed; None for the change of an object."""
 
     @property
     def nothing(self) -> bool:
-        """Whether the change concerns nothing that scheduling reads."""
+        """Whether nothing changed that scheduling reads."""
         return self.action is _NONE or self.resource is _OTHER
 
 
 def change_of(resource: Resource | CustomResource, old: Any, new: Any) -> Change:
-    """Return the change from one version of an object to another, for kinds whose fields are not distinguished."""
+    """Return the change from one version of an object to another, for kinds whose parts are not distinguished."""
     if new is None:
         return Change(resource, Action.NONE if old is None else Action.DELETE, old)
     return Change(resource, Action.ADD if old is None else Action.NONE if old == new else Action.UPDATE_OTHER, old, new)
 
 
 def departure(pod: Pod, node: str, row: int) -> Change:
-    """Return the change for a pod that leaves its node or its nominated node, as queueing hints receive it."""
+    """Return the change with which queueing hints learn that a pod left its node or its nominated node."""
     if pod.spec.node_name != node:
         pod = replace(pod, spec=replace(pod.spec, node_name=node))
     return Change(Resource.ASSIGNED_POD, Action.DELETE, pod, None, row)
 
 
 def node_difference(old: Node, new: Node) -> Action:
-    """Return which parts of a node (labels, taints, …) differ between two versions."""
+    """Return the parts of a node, such as labels and taints, that differ between two versions."""
     action = Action.NONE
     for changed, part in (
         (old.status.allocatable != new.status.allocatable, Action.UPDATE_NODE_ALLOCATABLE),
@@ -118,7 +118,7 @@ def node_difference(old: Node, new: Node) -> Action:
 
 
 def pod_difference(old: Pod, new: Pod, in_use: AmountsInUse) -> Action:
-    """Return which parts of a pod differ between two versions; `in_use` returns the amounts of a pod under resize."""
+    """Return the parts of a pod that differ between two versions; `in_use` returns the amounts that a pod uses."""
     action = Action.NONE
     if old.metadata.labels != new.metadata.labels:
         action |= Action.UPDATE_POD_LABEL
@@ -136,7 +136,7 @@ def pod_difference(old: Pod, new: Pod, in_use: AmountsInUse) -> Action:
 
 
 def weighs_differently(old: Pod, new: Pod) -> bool:
-    """Return whether the resources or volumes that a placed pod uses may differ between two versions of the pod."""
+    """Return whether the resources or volumes of a placed pod may differ between two versions."""
     return (
         _resources_differ(old, new)
         or old.spec.overhead != new.spec.overhead
@@ -151,7 +151,7 @@ def _pending_resizes(pod: Pod) -> list[PodCondition]:
 
 
 def details_differ(old: Pod, new: Pod) -> bool:
-    """Return whether annotations, phase or creation time of a placed pod differ between two versions of the pod."""
+    """Return whether annotations, phase or creation time of a placed pod differ between two versions."""
     return (
         old.metadata.annotations != new.metadata.annotations
         or old.status.phase != new.status.phase
@@ -186,5 +186,5 @@ def _resources_differ(old: Pod, new: Pod) -> bool:
 
 
 def _scaled_down(old: Amounts, new: Amounts) -> bool:
-    """Return whether any amount, in thousandths, is smaller in `new` than in `old`, or missing in `new`."""
+    """Return whether any amount, in thousandths, is smaller in `new` than in `old`, or missing."""
     return any(name not in new or amount.scaled(-3) > new[name].scaled(-3) for name, amount in old.items())

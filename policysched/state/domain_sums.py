@@ -1,4 +1,4 @@
-"""Sums of per-node values by topology domain, updated incrementally.
+"""Sums of per-node values by topology domain, which changes update.
 
 A changed row changes the sum of its domain by the difference. `CounterSums` sums a pod counter and reads changed rows
 from the journal; equal sums are shared.
@@ -21,12 +21,12 @@ from policysched.state.tables.journal import Journal
 
 Sums = NDArray[np.int64]
 FEW: Final = 4
-"""Number of rows up to which sums are updated by a Python loop, not by array operations."""
+"""Number of rows up to which sums are updated row by row instead of with arrays."""
 _NONE: Final[Sums] = np.zeros(0, np.int64)
 
 
 class DomainSums:
-    """For a topology key: the sum of an integer amount over the rows of each domain.
+    """For one topology key, the sum of a per-row amount over each topology domain.
 
     Args:
         of_row: The domain of each row. Shapes: (C,).
@@ -38,12 +38,12 @@ class DomainSums:
     def __init__(self, of_row: NDArray[np.integer], count: int) -> None:
         self._of_row = of_row
         self.added: Sums = np.zeros(of_row.size, np.int64)
-        """The amount of each row. Read-only. Shapes: (C,)."""
+        """The amount of each row; read-only. Shapes: (C,)."""
         self.totals: Sums = np.zeros(count, np.int64)
-        """The sum of each domain. Read-only. Shapes: (D,)."""
+        """The sum of each topology domain; read-only. Shapes: (D,)."""
 
     def put(self, rows: Rows, amounts: Sums) -> None:
-        """Replace the amounts that some rows, none of them repeated, add to the sums of their domains.
+        """Replace the amounts of some rows, without repeats, and update the sums of their domains.
 
         Cost: O(rows).
         """
@@ -52,13 +52,13 @@ class DomainSums:
         np.add.at(self.totals, self._of_row[rows], more)
 
     def put_all(self, amounts: Sums) -> None:
-        """Replace the amounts that all rows add to the sums. Shapes: (C,)."""
+        """Replace the amounts of all rows, and compute all sums. Shapes: (C,)."""
         self.added = amounts.copy()
         # Integers below 2**53 are exact in the doubles that bincount adds.
         self.totals = np.bincount(self._of_row, weights=amounts, minlength=self.totals.size).astype(np.int64)
 
     def follow(self, rows: NDArray[np.intp], amounts: Sums) -> None:
-        """Copy the amounts of changed rows, which may repeat, from an array over all rows. Shapes: amounts (C,)."""
+        """Take the amounts of changed rows, which may repeat, from an array over all rows. Shapes: amounts (C,)."""
         if rows.size > FEW:
             rows = distinct(rows)
             self.put(rows, amounts[rows])
@@ -70,7 +70,7 @@ class DomainSums:
 
 
 class CounterSums:
-    """The number of pods that a pod counter counts in each topology domain. Call `refresh` before reading."""
+    """The number of pods that a pod counter counts in each topology domain; `refresh` before reading."""
 
     __slots__ = ("__weakref__", "_journal", "_position", "_seen", "_sums", "counter", "domains", "stamp")
 
@@ -78,20 +78,20 @@ class CounterSums:
         self.counter = counter
         self.domains = domains
         self.stamp = 0
-        """Changes when a sum, or the domain of a row, may have changed."""
+        """A stamp that changes if a sum or the topology domain of a row may have changed."""
         self._journal = journal
         self._position = 0
         self._seen = (-1, -1)
         self._sums: DomainSums | None = None
-        """None before the first refresh: a row that is a domain of its own is read from the counter."""
+        """The sums; None before the first refresh that needs sums, as rows of domains with one row need none."""
 
     @property
     def values(self) -> Sums:
-        """The sum of each domain; the sum of rows without a domain is meaningless. Read-only. Shapes: (D,)."""
+        """The sum of each topology domain; undefined for rows without a domain; read-only. Shapes: (D,)."""
         return _NONE if self._sums is None else self._sums.totals
 
     def refresh(self) -> None:
-        """Update the sums with the counter's changes.
+        """Update the sums after changes of the pod counter.
 
         Cost: O(changed rows), or an operation over all rows after domains changed.
         """
@@ -112,7 +112,7 @@ class CounterSums:
 
 
 class SharedSums:
-    """Shares `CounterSums` between users of the same pod counter and topology domains."""
+    """Creates `CounterSums` and shares them between users of the same pod counter and topology domains."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal

@@ -1,4 +1,4 @@
-"""`MappedResources`: the device class for each extended resource that a device class provides (KEP-5004)."""
+"""`MappedResources`: which device class provides each extended resource (KEP-5004)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Final
 from policysched.model.objects import DeviceClass
 
 _IMPLIED: Final = "deviceclass.resource.kubernetes.io/"
-"""Prefix of the extended resource that every device class provides; the class name follows it."""
+"""Prefix, followed by the name of a device class, of the extended resource that every device class provides."""
 
 
 class MappedResources(dict[str, str]):
-    """Names of device classes by the extended resource that they provide.
+    """The name of the device class that provides each extended resource.
 
     Each class has the resource of its own name. If several classes declare a resource, the newest class applies, then
     the first by name.
@@ -19,13 +19,13 @@ class MappedResources(dict[str, str]):
 
     def __init__(self) -> None:
         self.stamp = 0
-        """Changes when a resource gets another device class."""
+        """A stamp that changes if another device class provides a resource."""
         self._classes: set[str] = set()
         self._stating: dict[str, dict[str, str]] = {}
-        """The classes that declare an extended resource, with their creation times, by resource."""
+        """The device classes that declare an extended resource, with their creation times, by resource."""
 
     def follow(self, old: DeviceClass | None, new: DeviceClass | None) -> None:
-        """Replace a version of a device class by another version; None stands for a class that does not exist.
+        """Replace a version of a device class by another version; None for a class that does not exist.
 
         Cost: O(classes that declare the same resource).
         """
@@ -64,7 +64,7 @@ class MappedResources(dict[str, str]):
         return [_IMPLIED + name, resource]
 
     def _class_of(self, resource: str) -> str | None:
-        """Return the device class to use for an extended resource."""
+        """Return the name of the device class that provides an extended resource."""
         own = resource.removeprefix(_IMPLIED)
         if own != resource and own in self._classes:
             return own

@@ -1,4 +1,4 @@
-"""`NamespaceSets`: the namespaces that the namespace selectors of affinity terms select.
+"""`NamespaceSets`: the namespaces that namespaceSelectors of affinity terms match.
 
 A set of namespaces is a bit string: thousands of terms may each select a different set of thousands of namespaces.
 """
@@ -18,15 +18,15 @@ from policysched.state.tables.label_columns import LabelColumn, LabelColumns, La
 from policysched.state.tables.sparse import is_sparse
 
 MOST_LABELS = 1 << 10
-"""Maximum number of namespace labels with a column; above it, all columns are dropped."""
+"""Maximum number of namespace labels with a column; beyond it, all columns are dropped."""
 MOST_BYTES = 32 << 20
-"""Maximum memory of the cached sets of namespaces; above it, the cache is emptied. Units: bytes."""
+"""Maximum memory of the cached sets of namespaces; beyond it, the cache is emptied. Units: bytes."""
 BYTES_PER_SET, BYTES_PER_NAME = 256, 96
 """Estimated memory of a set without its bits, and of a namespace's name. Units: bytes."""
 
 
 class NamespaceNumbers(dict[str, int]):
-    """A number for each namespace, from 0 on; a number is never reused."""
+    """The number of each namespace, from 0 on; a number is never used for another namespace."""
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         self.names: list[str] = []
@@ -41,7 +41,7 @@ class NamespaceNumbers(dict[str, int]):
 
 
 class NamespaceSet:
-    """A set of namespaces, with one bit for each namespace."""
+    """A set of namespaces, stored as one bit for each namespace."""
 
     __slots__ = ("__weakref__", "_bits", "numbers")
 
@@ -81,7 +81,7 @@ class NamespaceSet:
         return BYTES_PER_SET + len(self._bits)
 
     def holding(self, numbers: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Return whether the set contains each of the given namespace numbers; it does not contain −1. Shapes: (K,)."""
+        """Return which of the given namespace numbers the set contains; it never contains −1. Shapes: (K,)."""
         mine = self._unpacked()
         found: NDArray[np.bool_] = np.zeros(numbers.size, np.bool_)
         known = (numbers >= 0) & (numbers < mine.size)
@@ -96,25 +96,25 @@ NO_NAMESPACES: Final = NamespaceSet(NamespaceNumbers(), b"")
 
 
 class _Selected(NamedTuple):
-    """The namespaces that a selector selects, with the memory of the selector and the set."""
+    """The namespaces that a selector matches, with the memory of selector and set."""
 
     namespaces: NamespaceSet
     nbytes: int
 
 
 class NamespaceSets:
-    """The labels of namespaces as columns, and the sets of namespaces that selectors select."""
+    """The labels of namespaces as columns, and the sets of namespaces that selectors match."""
 
     def __init__(self) -> None:
         self._selected: LRUCache[LabelMatcher, _Selected] = LRUCache(MOST_BYTES, lambda one: one.nbytes)
-        """The sets of selectors, as of the last change of a namespace."""
+        """The set that each selector matches, as of the last change of a namespace."""
         self._sets: weakref.WeakValueDictionary[bytes, NamespaceSet] = weakref.WeakValueDictionary()
-        """The sets in use, by their bits: selectors of equal sets share an object."""
+        """The sets in use, by their bits; selectors that match the same namespaces share a set."""
         self._numbers = NamespaceNumbers()
         self._labels: dict[int, Labels] = {}
-        """The labels of all namespaces, by number."""
+        """The labels of all namespaces, by namespace number."""
         self._present: NDArray[np.bool_] = np.zeros(0, np.bool_)
-        """Which numbers belong to namespaces that exist. Shapes: (numbers or more,)."""
+        """Mask of the numbers whose namespace exists. Shapes: (numbers or more,)."""
         self._columns = self._no_columns()
 
     def put(self, name: str, labels: Labels) -> None:
@@ -141,7 +141,7 @@ class NamespaceSets:
             self._renumber()
 
     def select(self, selectors: Iterable[LabelMatcher]) -> dict[LabelMatcher, NamespaceSet]:
-        """Return the set of namespaces that each selector selects; equal sets are the same object.
+        """Return the set of namespaces that each selector matches; equal sets are the same object.
 
         Cost: for each selector that is not cached, a few operations over all namespaces. For a label without a column,
             O(labels of all namespaces), once for all selectors.
@@ -169,7 +169,7 @@ class NamespaceSets:
         return found
 
     def _renumber(self) -> None:
-        """Assign new namespace numbers without gaps; sets that exist already keep their old numbers."""
+        """Assign new namespace numbers without gaps; existing sets keep their old numbers."""
         names, labels = self._numbers.names, self._labels
         self._numbers = NamespaceNumbers(names[number] for number in labels)
         self._labels = dict(enumerate(labels.values()))

@@ -21,16 +21,16 @@ class ObjectSelector(NamedTuple):
 
 
 class ObjectSelectors:
-    """The compiled selectors of all objects of one kind."""
+    """The compiled label selectors of all objects of one kind."""
 
     __slots__ = ("_by_key",)
 
     def __init__(self) -> None:
         self._by_key: dict[str, ObjectSelector] = {}
-        """By `namespace/name`."""
+        """The compiled selectors by `namespace/name` of the object."""
 
     def put(self, key: str, stated: LabelSelector | None) -> None:
-        """Compile the selector of an object, unless it is unchanged; None removes the object's selector.
+        """Compile the selector of an object if it changed; None removes the object's selector.
 
         Cost: about 1 µs for each requirement and value.
         """
@@ -43,13 +43,13 @@ class ObjectSelectors:
             self._by_key[key] = known._replace(stated=stated)
 
     def of(self, key: str, stated: LabelSelector) -> ObjectSelector:
-        """Return the compiled form of a selector of an object, which may be another version than the stored object."""
+        """Return the compiled form of an object's selector, which may be of another version than the stored object."""
         known = self._by_key.get(key)
         return known if known is not None and known.stated is stated else compiled(stated)
 
 
 def compiled(stated: LabelSelector) -> ObjectSelector:
-    """Compile a label selector, or store the reason why it is invalid."""
+    """Return a compiled label selector, or the reason why the selector is invalid."""
     try:
         return ObjectSelector(stated, IndexedSelector(stated))
     except SelectorError as error:

@@ -1,4 +1,4 @@
-"""`ObjectTables`: objects by kind and key; `Workloads`: selectors of Services and controllers.
+"""`ObjectTables`: other objects by kind and key. `Workloads`: the selectors of Services and controllers.
 
 Source: client-go/tools/cache/store.go.
 """
@@ -18,11 +18,11 @@ from policysched.state.cluster_events import Change, change_of
 T = TypeVar("T")
 Selector = Mapping[str, str] | LabelSelector
 MAX_ASKED = 100_000
-"""Maximum number of selectors of which `Workloads` records that they were read; above it, its stamp changes."""
+"""Maximum number of read selectors that `Workloads` remembers; beyond it, its stamp changes."""
 
 
 class ObjectTables:
-    """The other objects of the cluster, by kind and by key (`namespace/name`, or the name if cluster-scoped)."""
+    """The objects of kinds that have no columns, by kind and key (`namespace/name`, or `name` if cluster-scoped)."""
 
     __slots__ = ("_tables",)
 
@@ -30,7 +30,7 @@ class ObjectTables:
         self._tables: defaultdict[str, dict[str, Any]] = defaultdict(dict)
 
     def of(self, shape: type[T]) -> dict[str, T]:
-        """Return the objects of a kind by key; every call for the kind returns the same dictionary."""
+        """Return the dictionary of a kind's objects by key; it is always the same dictionary."""
         return self._tables[shape.__name__]
 
     def custom(self, resource: CustomResource) -> dict[str, CustomObject]:
@@ -56,7 +56,7 @@ def _kind_of(obj: Any) -> ApiKind[Any]:
 
 
 class Workloads:
-    """The selectors of Services and workload controllers, for default spreading.
+    """The selectors of Services and workload controllers, for default spread constraints.
 
     Spread constraints that are derived from them are prepared once for many pods, until `stamp` changes. Controllers
     change all the time in a busy cluster, so `stamp` changes only if a selector changes that was read since.
@@ -66,26 +66,26 @@ class Workloads:
 
     def __init__(self) -> None:
         self.stamp = 0
-        """Changes when a selector that was read may have changed."""
+        """A stamp that changes if a selector that was read may have changed."""
         self._services: dict[str, dict[str, Mapping[str, str]]] = {}
         self._controllers: dict[tuple[str, str, str], Selector] = {}
         self._compiled: dict[tuple[str, str, str], LabelMatcher] = {}
-        """Compiled selectors of controllers, by kind, namespace and name."""
+        """The compiled selectors of workload controllers, by kind, namespace and name."""
         self._asked: set[Hashable] = set()
 
     def services(self, namespace: str) -> Collection[Mapping[str, str]]:
-        """Return the selectors of the Services of a namespace; Services without a selector are omitted."""
+        """Return the selectors of a namespace's Services, without Services that have no selector."""
         self._remember(namespace)
         return self._services.get(namespace, {}).values()
 
     def controller(self, kind: str, namespace: str, name: str) -> Selector | None:
-        """Return the selector of a controller; None if the controller is unknown or has no selector."""
+        """Return the selector of a workload controller; None if it is unknown or has no selector."""
         key = (kind, namespace, name)
         self._remember(key)
         return self._controllers.get(key)
 
     def demands(self, kind: str, namespace: str, name: str) -> Mapping[str, str] | LabelMatcher | None:
-        """Return the selector of a controller, compiled if it is a label selector; None if there is no selector."""
+        """Return the selector of a workload controller in compiled form; None if it has none."""
         selector = self.controller(kind, namespace, name)
         if not isinstance(selector, LabelSelector):
             return selector
@@ -96,7 +96,7 @@ class Workloads:
         return compiled
 
     def put(self, workload: Workload) -> None:
-        """Add or replace the selector of a Service or controller."""
+        """Add or replace a Service or workload controller."""
         metadata = workload.metadata
         if isinstance(workload, Service):
             self._put_service(metadata.namespace, metadata.name, workload.spec.selector or {})
@@ -104,7 +104,7 @@ class Workloads:
             self._put_controller((_kind(workload), metadata.namespace, metadata.name), workload.spec.selector)
 
     def drop(self, workload: Workload) -> None:
-        """Remove the selector of a Service or controller."""
+        """Remove a Service or workload controller."""
         metadata = workload.metadata
         if isinstance(workload, Service):
             self._put_service(metadata.namespace, metadata.name, {})

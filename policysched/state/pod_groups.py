@@ -1,4 +1,4 @@
-"""`PodGroups`: the pod groups of a cluster, each with its PodGroup object and its member pods.
+"""`PodGroups`: the pod groups of a cluster, each with its PodGroup object and its members.
 
 A member is unscheduled (pending, with a scheduler name of this process), assumed or assigned. The cluster changes the
 state of members when pods are placed, assumed, forgotten and removed; the scheduler adds unscheduled members. The group
@@ -20,7 +20,7 @@ from policysched.state.placed.pods import pod_id
 
 
 def group_key(pod: Pod) -> str:
-    """Return `namespace/name` of the pod group that a pod names; empty if it names none."""
+    """Return `namespace/name` of the pod group to which a pod belongs; empty for a pod without a group."""
     named = pod.spec.scheduling_group
     if named is None or not named.pod_group_name:
         return ""
@@ -29,40 +29,40 @@ def group_key(pod: Pod) -> str:
 
 @dataclass(slots=True, eq=False)
 class GroupState:
-    """A pod group: its PodGroup object, which may not exist yet, and its member pods in the order of their changes."""
+    """A pod group: its PodGroup object, which may not exist yet, and its members in the order of their changes."""
 
     key: str
-    """Key of the group: `namespace/name`."""
+    """`namespace/name` of the group."""
     group: PodGroup | None = None
     unscheduled: dict[str, Pod] = field(default_factory=dict)
     assumed: dict[str, Pod] = field(default_factory=dict)
     assigned: dict[str, Pod] = field(default_factory=dict)
     initially_scheduled: str = ""
-    """UID of the PodGroup object that was reported as scheduled; empty if none was reported."""
+    """UID of the PodGroup object whose group was reported as scheduled; empty if none was reported."""
     version: int = 0
     """Changes with the PodGroup object, and if members are added, removed or changed while they wait; not with
     placements. No two groups ever have the same version."""
     _requests: Counter[str] | None = None
-    """The sum of the requests of the unscheduled members; None until it is read."""
+    """The sum of the requests of the unscheduled members; None if it has to be computed again."""
 
     @property
     def scheduled(self) -> Iterator[Pod]:
-        """The member pods that are assigned to a node or assumed."""
+        """The members that are bound to a node or assumed."""
         return chain(self.assigned.values(), self.assumed.values())
 
     @property
     def scheduled_count(self) -> int:
-        """Number of members that are assigned or assumed."""
+        """Number of members that are bound to a node or assumed."""
         return len(self.assigned) + len(self.assumed)
 
     @property
     def count(self) -> int:
-        """Number of member pods."""
+        """Number of members."""
         return len(self.unscheduled) + self.scheduled_count
 
     @property
     def has_quorum(self) -> bool:
-        """Whether the PodGroup object exists and the group has at least the required number of member pods."""
+        """Whether the PodGroup object exists and the group has at least its minimum number of members."""
         return self.group is not None and self.count >= self.group.min_count
 
     @property
@@ -75,7 +75,7 @@ class GroupState:
         return self._requests
 
     def enlist(self, identity: str, pod: Pod) -> None:
-        """Add an unscheduled member, or replace its version."""
+        """Add an unscheduled member, or replace its pod by a new version."""
         before = self.unscheduled.get(identity)
         self.unscheduled[identity] = pod
         if self._requests is not None:
@@ -101,10 +101,10 @@ class PodGroups:
 
     def __init__(self) -> None:
         self.stamp = 0
-        """The newest version of a group."""
+        """The highest version that any group has."""
         self._states: dict[str, GroupState] = {}
         self._group_of: dict[str, GroupState] = {}
-        """The group of each member, by identity."""
+        """The group of each member, by pod identity."""
 
     def get(self, key: str) -> GroupState | None:
         """Return the pod group of a key; None if it has neither a PodGroup object nor members.
@@ -115,7 +115,7 @@ class PodGroups:
         return self._states.get(key)
 
     def of_pod(self, pod: Pod) -> GroupState | None:
-        """Return the group that a pod names; None if the pod names none, or a group without object and members."""
+        """Return the group to which a pod belongs; None without a group, or if neither object nor members exist."""
         return self._states.get(group_key(pod))
 
     def put(self, group: PodGroup) -> None:
@@ -134,7 +134,7 @@ class PodGroups:
             self._drop_if_empty(state)
 
     def await_pod(self, pod: Pod) -> None:
-        """Add a pending pod as an unscheduled member, or replace its version; an assumed member stays assumed."""
+        """Add a pending pod to its group, or replace its version; an assumed member stays assumed."""
         key = group_key(pod)
         if not key:
             return
@@ -147,7 +147,7 @@ class PodGroups:
                 self._note_change(state)
 
     def assume(self, pod: Pod) -> None:
-        """Mark a member pod as assumed."""
+        """Record that a member was assumed on a node."""
         key = group_key(pod)
         if key:
             identity = pod_id(pod)
@@ -156,7 +156,7 @@ class PodGroups:
             state.assumed[identity] = pod
 
     def forget(self, pod: Pod) -> None:
-        """Mark an assumed member pod as unscheduled again."""
+        """Record that an assumed member is unscheduled again."""
         identity = pod_id(pod)
         state = self._group_of.get(identity)
         if state is not None:
@@ -164,7 +164,7 @@ class PodGroups:
             state.enlist(identity, pod)
 
     def assign(self, pod: Pod) -> None:
-        """Mark a pod that has a node as an assigned member of its group."""
+        """Record that a member is bound to a node."""
         key = group_key(pod)
         if key:
             identity = pod_id(pod)
@@ -202,7 +202,7 @@ class PodGroups:
         return state
 
     def _enter(self, identity: str, key: str) -> GroupState:
-        """Return the group of a pod after removing the pod from any other group."""
+        """Return the group with a key for a pod, and remove the pod from any other group."""
         state = self._group_of.get(identity)
         if state is not None and state.key == key:
             return state
@@ -221,5 +221,5 @@ class PodGroups:
 
 
 def _differs(before: PodGroup, after: PodGroup) -> bool:
-    """Return whether scheduling may read different values from two versions of a PodGroup object."""
+    """Return whether two versions of a PodGroup object differ in a field that scheduling reads."""
     return before.spec != after.spec or before.metadata.labels != after.metadata.labels

@@ -1,4 +1,4 @@
-"""`ResourceClaims`: resource claims: stored, assumed, and being allocated (kube-scheduler's claim tracker).
+"""`ResourceClaims`: stored and assumed claims, and allocations in flight (kube-scheduler's claim tracker).
 
 A claim is *in flight* while its allocation is being written: its devices are allocated, and no other pod may allocate
 the claim. A written claim is *assumed* until the watch delivers that version or a newer one. Special claims, for the
@@ -18,15 +18,15 @@ from policysched.model.objects import AllocationResult, OwnerReference, Pod, Res
 from policysched.state.cluster_events import Action, Change, change_of
 
 EXTENDED_RESOURCE_CLAIM: Final = "resource.kubernetes.io/extended-resource-claim"
-"""Annotation of claims that the scheduler creates for the extended resources of a pod."""
+"""Annotation of the special claim that the scheduler creates for extended resources of a pod."""
 
 
 class ClaimOutOfStepError(Exception):
-    """A claim cannot be assumed, because it is unknown or older than the stored version."""
+    """Raised if a claim cannot be assumed, because it is unknown or older than the stored version."""
 
 
 class UnknownClaimError(ClaimOutOfStepError):
-    """A claim cannot be assumed, because the watch has not delivered it yet or it was deleted."""
+    """Raised if a claim cannot be assumed, because the watch has not delivered it or it was deleted."""
 
 
 class ResourceClaims:
@@ -41,24 +41,24 @@ class ResourceClaims:
     def __init__(self, allocated: AllocatedState) -> None:
         self._allocated = allocated
         self.stamp = 0
-        """Changes when a claim changes, or its allocation starts or ends."""
+        """A stamp that changes if a claim changes, or an allocation in flight begins or ends."""
         self._stored: dict[str, ResourceClaim] = {}
         self._known: dict[str, ResourceClaim] = {}
         """The assumed or stored version of each claim, by `namespace/name`."""
         self._in_flight: dict[str, ResourceClaim] = {}
         self._shares: dict[str, int] = {}
-        """Number of further pods that share the allocation of a claim in flight, by UID."""
+        """Number of further pods that share the allocation of each claim in flight, by UID of the claim."""
         self._sharing: set[str] | None = None
-        """The claims whose allocation pods may share now, by UID; None if they may share none."""
+        """The claims whose allocation in flight other pods may share, by UID; None if no sharing is allowed now."""
         self._owned: dict[str, dict[str, None]] = {}
-        """Keys of special claims, by the UID of the owner."""
+        """The keys of special claims, by UID of the owning pod."""
 
     def get(self, key: str) -> ResourceClaim | None:
-        """Return the assumed version of the claim `namespace/name`, or else the stored version."""
+        """Return the assumed version, or else the stored version, of the claim with the key `namespace/name`."""
         return self._known.get(key)
 
     def special_claim_of(self, pod: Pod) -> ResourceClaim | None:
-        """Return the existing claim that was created for a pod's extended resources; None if there is none."""
+        """Return the special claim that exists for a pod's extended resources; None if no such claim exists."""
         for key in self._owned.get(pod.metadata.uid, ()):
             claim = self._known[key]
             if claim.metadata.namespace == pod.metadata.namespace and any(
@@ -81,7 +81,7 @@ class ResourceClaims:
         return self._replace(claim.key, None)
 
     def assume(self, claim: ResourceClaim) -> Change:
-        """Use the written version of a claim until the watch delivers it.
+        """Use the version of a claim that was written, until the watch delivers this version.
 
         Raises:
             ClaimOutOfStepError: A newer version is known, or the claim is unknown.
@@ -103,15 +103,15 @@ class ResourceClaims:
         return None if found is None else found.status.allocation
 
     def share(self, *, begins: bool) -> None:
-        """Start or end the sharing of new allocations between the pods of one group."""
+        """Begin or end the sharing of allocations in flight between the members of a pod group."""
         self._sharing = set() if begins else None
 
     def shared(self, uid: str) -> ResourceClaim | None:
-        """Return the allocated version of a claim in flight that pods of a group may share now; else None."""
+        """Return the allocated version of a claim in flight that other members may share now; else None."""
         return self._in_flight.get(uid) if self._sharing is not None and uid in self._sharing else None
 
     def begin(self, claim: ResourceClaim) -> None:
-        """Record that a claim's allocation is in flight, or that another pod shares an allocation in flight."""
+        """Record that an allocation of a claim is in flight, or that a further pod shares it."""
         uid = claim.metadata.uid
         self.stamp += 1
         if self.shared(uid) is not None:
@@ -124,7 +124,7 @@ class ResourceClaims:
             self._allocated.assume(uid, claim.status.allocation)
 
     def end(self, uid: str, *, for_all: bool = False) -> bool:
-        """End an allocation in flight for one of its pods, or for all; return whether no pod uses it any more."""
+        """End an allocation in flight for one pod or for all; return whether no pod uses it any more."""
         shares = self._shares.pop(uid, 0)
         if shares and not for_all:
             if shares > 1:
@@ -141,7 +141,7 @@ class ResourceClaims:
 
     @property
     def in_flight(self) -> int:
-        """Number of claims whose allocation is in flight."""
+        """Number of claims with an allocation in flight."""
         return len(self._in_flight)
 
     def _replace(self, key: str, new: ResourceClaim | None) -> Change:
@@ -160,7 +160,7 @@ class ResourceClaims:
         return change_of(Resource.RESOURCE_CLAIM, old, new)
 
     def _own(self, claim: ResourceClaim, *, come: bool) -> None:
-        """Add a claim for extended resources to the index by owner, or remove it."""
+        """Add a special claim to the index by owner, or remove it."""
         if claim.metadata.annotations.get(EXTENDED_RESOURCE_CLAIM) != "true":
             return
         for owner in claim.metadata.owner_references:
@@ -177,19 +177,19 @@ def _is_owner(reference: OwnerReference, pod: Pod) -> bool:
 
 
 def is_newer(claim: ResourceClaim, known: ResourceClaim) -> bool:
-    """Return whether a claim is newer than the known version, or is another claim of the same name."""
+    """Return whether a claim is newer than the known version, or is a different claim of the same name."""
     return claim.metadata.uid != known.metadata.uid or _order(claim) > _order(known)
 
 
 def _is_not_newer(claim: ResourceClaim, known: ResourceClaim) -> bool:
-    """Return whether a claim is the known version or older; claims from files, which have no version, are not."""
+    """Return whether a claim is the known version or older; a claim from a file, without version, is not."""
     if not claim.metadata.resource_version or claim.metadata.uid != known.metadata.uid:
         return False
     return _order(claim) <= _order(known)
 
 
 def _order(claim: ResourceClaim) -> tuple[int, str]:
-    """Return a sort key that orders resource versions by their number, however long."""
+    """Return a sort key of resource versions: numbers of any length."""
     version = claim.metadata.resource_version
     digits = version.lstrip("0") if version.isdecimal() else ""
     return len(digits), digits

@@ -1,4 +1,4 @@
-"""`TaintedSlices`: resource slices with the taints that DeviceTaintRules add to their devices.
+"""`TaintedSlices`: ResourceSlices with the taints that DeviceTaintRules add to their devices.
 
 Source: k8s.io/dynamic-resource-allocation v0.37 resourceslice/tracker/tracker.go.
 """
@@ -19,7 +19,7 @@ from policysched.model.objects import (
 
 
 class TaintedSlices:
-    """The resource slices whose devices have taints from DeviceTaintRules.
+    """The ResourceSlices to whose devices DeviceTaintRules add taints.
 
     Args:
         slices: The slices as drivers publish them, by name.
@@ -36,7 +36,7 @@ class TaintedSlices:
         self._tainted: dict[str, ResourceSlice] = {}
 
     def tainted(self, one: ResourceSlice) -> ResourceSlice:
-        """Return a published slice with the taints of DeviceTaintRules, and store it if rules add any taint."""
+        """Return a published slice with the taints that rules add; store the slice if rules add any."""
         name, spec = one.metadata.name, one.spec
         rules = [rule for rule in self._rules.values() if _reaches(rule.spec.device_selector, spec)]
         if not rules:
@@ -47,13 +47,13 @@ class TaintedSlices:
         return made
 
     def forget(self, name: str) -> None:
-        """Forget a resource slice that was deleted."""
+        """Forget a ResourceSlice that was deleted."""
         self._tainted.pop(name, None)
 
     def follow(
         self, old: DeviceTaintRule | None, new: DeviceTaintRule | None
     ) -> list[tuple[ResourceSlice, ResourceSlice]]:
-        """Return the slices whose taints differ after a change of a rule, each before and after the change.
+        """Return the slices whose taints a change of a rule changes, each before and after the change.
 
         Cost: O(slices), and O(devices) for the slices that the rule selects.
 
@@ -70,12 +70,12 @@ class TaintedSlices:
 
 
 def _reaches(selector: DeviceTaintSelector | None, spec: ResourceSliceSpec) -> bool:
-    """Return whether a taint rule's selector can select devices of a slice; None selects no device."""
+    """Return whether the selector of a taint rule can match devices of a slice; without selector, it matches none."""
     return selector is not None and selector.driver in (None, spec.driver) and selector.pool in (None, spec.pool.name)
 
 
 def _tainted(device: SliceDevice, rules: Sequence[DeviceTaintRule]) -> SliceDevice:
-    """Return a device with the taints of the rules that select it; the rules must be able to select in its slice."""
+    """Return a device with the taints of the rules that match it; the rules must be able to match in its slice."""
     specs = [rule.spec for rule in rules]
     added = [one.taint for one in specs if one.device_selector and one.device_selector.device in (None, device.name)]
     return replace(device, taints=(*device.taints, *added)) if added else device

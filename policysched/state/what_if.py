@@ -1,4 +1,4 @@
-"""What-if: resources and pod counts of rows as if pods were added or removed; the cluster does not change.
+"""What-if: resources and pod counts of rows as if pods were added or removed, without changing the cluster.
 
 Preemption uses it to check whether a pod fits a node without its victims. The cost depends on the added and removed
 pods only.
@@ -29,7 +29,7 @@ Repelling = Callable[[RepellingTerms], Mapping[str, NDArray[np.bool_]]]
 
 
 class ChangedRow:
-    """One row as if some pods were added or removed; valid until the cluster changes."""
+    """A row as if some pods were added or removed; valid until the cluster changes."""
 
     __slots__ = ("_added", "_added_up", "_amounts", "_known", "_removed", "_sums", "cluster", "elsewhere", "history",
                  "pods_count", "row")  # fmt: skip
@@ -37,21 +37,21 @@ class ChangedRow:
     def __init__(self, cluster: Cluster, row: int) -> None:
         self.cluster, self.row = cluster, row
         self.history: list[tuple[PlacedPod, int]] = []
-        """All additions (1) and removals (-1) in order; a pod may occur several times."""
+        """All additions (1) and removals (-1) of pods in order; a pod may occur several times."""
         self.elsewhere: list[tuple[PlacedPod, int]] = []
-        """Removals (-1) and restorations (1) of pods on other rows, which filters over domains read."""
+        """Removals (-1) and restorations (1) of pods on other rows; only filters with topology domains read them."""
         self.pods_count: int = cluster.nodes.pods_count.data.item(row)
-        """Number of pods after the changes."""
+        """Number of pods on the row after additions and removals."""
         self._removed: dict[str, PlacedPod] = {}
         self._added: dict[str, PlacedPod] = {}
         self._amounts: dict[str, int] = {}
         self._added_up = 0
-        """Number of history entries that the amounts include."""
+        """Number of entries of `history` that the requested amounts include."""
         self._sums: dict[Hashable, list[int]] = {}
         self._known: dict[Hashable, int] = {}
 
     def remove(self, pod: Pod) -> None:
-        """Remove a pod that is placed on the row or was added to it.
+        """Remove a pod that is placed on the row or was added.
 
         Raises:
             ValueError: The pod is not there.
@@ -66,7 +66,7 @@ class ChangedRow:
         self._note(placed, -1)
 
     def add(self, pod: Pod) -> None:
-        """Add a pod that was removed before, or that is not placed.
+        """Add a pod that was removed or is placed on no row.
 
         Raises:
             ValueError: The pod is placed already.
@@ -85,11 +85,11 @@ class ChangedRow:
         self.elsewhere.append((pod, -1))
 
     def restore_elsewhere(self, pod: PlacedPod) -> None:
-        """Restore a pod that was removed from another row."""
+        """Restore a pod that `remove_elsewhere` removed."""
         self.elsewhere.append((pod, 1))
 
     def more_elsewhere(self, weigh: Callable[[PlacedPod], float]) -> int:
-        """Return the change of the total weight of the pods on other rows."""
+        """Return by how much the total weight of the pods on other rows changes, with these rows."""
         return sum(sign * int(weigh(placed)) for placed, sign in self.elsewhere)
 
     def _note(self, placed: PlacedPod, sign: int) -> None:
@@ -98,11 +98,11 @@ class ChangedRow:
 
     @property
     def more_pods(self) -> int:
-        """Change of the number of pods on the row."""
+        """By how much the number of pods on the row changes."""
         return self.pods_count - int(self.cluster.nodes.pods_count.data.item(self.row))
 
     def requested(self, resource: str) -> int:
-        """Return the requested amount of a resource after the changes. Units: as in the cluster's columns."""
+        """Return the requested amount of a resource after additions and removals. Units: as in the columns."""
         amounts = self._amounts
         for placed, sign in self.history[self._added_up :]:
             for name, amount in placed.pod_resources.amounts:
@@ -112,7 +112,7 @@ class ChangedRow:
         return wrap(now + amounts.get(resource, 0))
 
     def pods(self) -> list[PlacedPod]:
-        """Return the pods on the row after the changes; an added pod's signature is −1 if no placed pod has it."""
+        """Return the row's pods after the changes; the signature of an added pod is −1 if no placed pod has it."""
         removed = self._removed
         stay = [placed for placed in self.cluster.pods.on_row(self.row) if pod_id(placed.pod) not in removed]
         return [*stay, *self._added.values()]
@@ -122,14 +122,14 @@ class ChangedRow:
         return [placed for placed in self._added.values() if placed.signature < 0]
 
     def now(self, key: Hashable, work_out: Callable[[], int]) -> int:
-        """Return the total weight of the row's pods before the changes, computed by `work_out` once per key."""
+        """Return the total weight of the row's pods before the changes; `work_out` computes it once per key."""
         known = self._known.get(key)
         if known is None:
             known = self._known[key] = work_out()
         return known
 
     def more(self, key: Hashable, weigh: Callable[[PlacedPod], int]) -> int:
-        """Return by how much the changes alter the total weight of the row's pods.
+        """Return by how much the total weight of the row's pods changes.
 
         Args:
             key: Identifies the weights; each added or removed pod is weighed once per key.
@@ -144,7 +144,7 @@ class ChangedRow:
         return known[0]
 
     def count(self, counter: PodCounter) -> int | float:
-        """Return the value of a pod counter on the row after the changes."""
+        """Return the value of a pod counter on the row after additions and removals."""
         if not counter.fractions and all(abs(counter.weight_of(placed)) <= WIDEST for placed in self.new_pods()):
             return wrap(
                 counter.counts.item(self.row) + self.more(counter, lambda placed: int(counter.weight_of(placed)))
@@ -153,7 +153,7 @@ class ChangedRow:
 
 
 class ChangedRows:
-    """Many rows as if some of their pods were removed; valid until the cluster changes.
+    """Many rows as if pods were added or removed; valid until the cluster changes.
 
     It has amounts, and weights that are equal for all pods of a signature. For other values use `ChangedRow`.
 
@@ -190,22 +190,22 @@ class ChangedRows:
         self._beside: tuple[PodsByRow, ChangedRows] | None = None
 
     def remove(self, pods: NDArray[np.intp]) -> None:
-        """Remove pods, given by their indexes in `slots`."""
+        """Remove the pods with the given indices in `slots`."""
         self._move(pods, -1)
 
     def restore(self, pods: NDArray[np.intp]) -> None:
-        """Undo the removal of pods, given by their indexes in `slots`."""
+        """Restore removed pods with the given indices in `slots`."""
         self._move(pods, 1)
 
     def more_pods(self) -> NDArray[np.int64]:
-        """Return the change of the number of pods on each row.
+        """Return by how much the number of pods on each row changes.
 
         Shapes: (R,).
         """
         return self._pods
 
     def more(self, resource: str) -> NDArray[np.int64]:
-        """Return the change of the requested amount of a resource on each row.
+        """Return by how much the requested amount of a resource on each row changes.
 
         Shapes: (R,).
         """
@@ -217,7 +217,7 @@ class ChangedRows:
         return found
 
     def weighed(self, key: Hashable, weigh: Callable[[PlacedPod], int], *, alike: bool = True) -> NDArray[np.int64]:
-        """Return by how much the removals alter the total weight of each row's pods. Read-only.
+        """Return by how much the removals change the total weight of each row's pods; read-only.
 
         Args:
             key: Identifies the weights; each signature is weighed once per key.
@@ -241,11 +241,11 @@ class ChangedRows:
         return found[1]
 
     def knows(self, key: Hashable) -> bool:
-        """Return whether the total weights for a key, as returned by `now`, are cached."""
+        """Return whether `now` has cached the total weights of a key."""
         return key in self._known
 
     def now(self, key: Hashable, work_out: Callable[[], NDArray[np.int64]]) -> NDArray[np.int64]:
-        """Return the total weight of each row's pods before the changes, computed by `work_out` once per key.
+        """Return the total weight of each row's pods before the changes; `work_out` computes it once per key.
 
         Shapes: (R,).
         """
@@ -255,7 +255,7 @@ class ChangedRows:
         return known
 
     def repelled(self, repelling: Repelling) -> NDArray[np.bool_]:  # noqa: ARG002 - no pods are added
-        """Return the rows where required anti-affinity of an added pod with a new signature repels the decided pod.
+        """Return a mask of the rows whose added pods with a new signature reject the decided pod by anti-affinity.
 
         Args:
             repelling: Returns by topology key which anti-affinity of nominated pods matches the pod.
@@ -265,11 +265,11 @@ class ChangedRows:
         return np.zeros(self.rows.size, np.bool_)
 
     def counts(self, counter: PodCounter) -> bool:
-        """Return whether the values of a pod counter after the changes can be computed: its sums must be integers."""
+        """Return whether `count` can compute the values of a pod counter, whose sums must be integers."""
         return not counter.fractions
 
     def count(self, counter: PodCounter) -> NDArray[np.int64]:
-        """Return the value of a pod counter on each row after the changes.
+        """Return the value of a pod counter on each row after removals.
 
         Shapes: (R,), a new array.
         """
@@ -288,7 +288,7 @@ class ChangedRows:
         return self.cluster.signatures.amounts(resource)[self._signatures[pods]]
 
     def with_nominated(self, nominated: PodsByRow) -> ChangedRows:
-        """Return these rows with their nominated pods added; later changes of one object apply to both."""
+        """Return these rows with their nominated pods added; later removals apply to both objects."""
         if self._beside is None or self._beside[0] is not nominated:
             self._beside = None
             self._beside = (
@@ -363,7 +363,7 @@ class _WithNominated(ChangedRows):
         return found
 
     def _summed(self, weights: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the sum of the nominated pods' weights for each row."""
+        """Return for each row the sum of the weights of its nominated pods."""
         sums: NDArray[np.int64] = np.zeros(self.rows.size, np.int64)
         np.add.at(sums, self._at, weights)
         return sums
@@ -374,7 +374,7 @@ class _WithNominated(ChangedRows):
         return are_new
 
     def _as_placed(self) -> list[PlacedPod]:
-        """Return the nominated pods as if placed on their rows."""
+        """Return the nominated pods as if they were placed on their rows."""
         columns, rows = self._columns, self.rows[self._at].tolist()
         return [
             _as_placed(self.cluster, columns.pods[place], row, columns.measured[place])
@@ -383,7 +383,7 @@ class _WithNominated(ChangedRows):
 
 
 def _as_placed(cluster: Cluster, pod: Pod, row: int, known: Measured) -> PlacedPod:
-    """Return a pod as if placed on a row; its signature is −1 if no placed pod has the signature."""
+    """Return a pod as if placed on a row; the signature is −1 if no placed pod has it."""
     placed = PlacedPod(pod, row, known.resources, assumed=True)
     placed.signature = cluster.signatures.number(known.signature_key)
     return placed

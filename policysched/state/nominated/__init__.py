@@ -1,1 +1,1 @@
-"""Nominated pods, and the columns of nominated pods that decisions about other pods read."""
+"""Nominated pods, and columns of them that decisions about other pods read."""

@@ -1,4 +1,4 @@
-"""`NominatedColumns`: nominated pods as columns; `YieldedPods`: nominated pods that a decision treats as placed.
+"""`NominatedColumns`: nominated pods as columns. `YieldedPods`: nominated pods that a decision treats as placed.
 
 Source: pkg/scheduler/framework/runtime/framework.go, addGENominatedPods.
 """
@@ -25,20 +25,20 @@ from policysched.state.tables.sparse import is_sparse
 
 PodsByRow = Mapping[int, Sequence[Pod]]
 MOST_COUNTERS = 1024
-"""Maximum number of pod counters with cached weights of nominated pods; above it, all weights are dropped."""
+"""Maximum number of pod counters with cached weights of nominated pods; beyond it, all cached weights are dropped."""
 FIRST_PLACES = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Nomination:
-    """A pod and the name of its nominated node."""
+    """A pending pod and the name of its nominated node."""
 
     pod: Pod
     node: str
 
 
 class NominatedColumns:
-    """Nominated pods as columns: each pod has a place, in order of nomination; removal leaves the place empty.
+    """Nominated pods as columns in the order of their nomination; a removed pod leaves a gap.
 
     Pods of a signature have the same kind, and weights are computed once per kind. Places and kinds never change, so
     that a `YieldedPods` stays valid; `compacted` returns a copy without empty places.
@@ -60,7 +60,7 @@ class NominatedColumns:
         self.measured: list[Measured] = []
         self.kind_of: NDArray[np.intp] = np.zeros(FIRST_PLACES, np.intp)
         self.repelling: NDArray[np.intp] = np.zeros(FIRST_PLACES, np.intp)
-        """The number of each pod's required anti-affinity."""
+        """The `RepellingTerms` number of each pod's required anti-affinity."""
         self._live: NDArray[np.bool_] = np.zeros(FIRST_PLACES, np.bool_)
         self._priorities: NDArray[np.int64] = np.zeros(FIRST_PLACES, np.int64)
         self._node_of: NDArray[np.intp] = np.zeros(FIRST_PLACES, np.intp)
@@ -68,16 +68,16 @@ class NominatedColumns:
         self._nodes: dict[str, int] = {}
         self._kinds: dict[SignatureKey, int] = {}
         self.samples: list[PlacedPod] = []
-        """A pod of each kind; its row is meaningless."""
+        """One pod of each kind (pods with equal signature keys); its row has no meaning."""
         self.numbers: NDArray[np.intp] = np.zeros(0, np.intp)
-        """Each kind's signature, -1 if no placed pod has it. Shapes: (K,)."""
+        """The signature of each kind of nominated pod; -1 if no placed pod has the signature. Shapes: (K,)."""
         self._seen = -1
         self._amounts: dict[str, NDArray[np.int64]] = {}
         self._weights: WeakKeyDictionary[PodCounter, tuple[NDArray[np.intp], int, NDArray[np.float64]]]
         self._weights = WeakKeyDictionary()
         self.ports = PortLists()
         self.ports_of: NDArray[np.intp] = np.zeros(FIRST_PLACES, np.intp)
-        """The number of each pod's list of host ports."""
+        """The `PortLists` number of each pod's host ports."""
 
     def __contains__(self, identity: str) -> bool:
         return identity in self._place_of
@@ -100,7 +100,7 @@ class NominatedColumns:
         self._append(identity, one, measured, (kind, repelling, pod_priority(one.pod), ports))
 
     def renew(self, identity: str, one: Nomination) -> None:
-        """Replace a nominated pod by an equivalent version of the pod, as the last entry."""
+        """Replace a nominated pod by a version that decisions cannot distinguish; it becomes the last one."""
         place = self._place_of[identity]
         self._live[place] = False
         alike = (self.kind_of, self.repelling, self._priorities, self.ports_of)
@@ -124,11 +124,11 @@ class NominatedColumns:
 
     @property
     def is_sparse(self) -> bool:
-        """Whether most entries are of removed pods."""
+        """Whether most entries are gaps of removed pods."""
         return is_sparse(len(self.pods), len(self._place_of))
 
     def compacted(self) -> NominatedColumns:
-        """Return a copy without the entries of removed pods and without kinds that no pod has.
+        """Return a copy without gaps, and without kinds that no nominated pod has.
 
         Cost: O(places + kinds).
         """
@@ -159,7 +159,7 @@ class NominatedColumns:
         return made
 
     def yielded_to(self, priority: int, own: str, row_of: Mapping[str, int]) -> YieldedPods:
-        """Return the nominated pods with at least a priority whose node has a row, except the pod `own`."""
+        """Return the nominated pods with at least `priority` whose node has a row, without the pod `own`."""
         count = len(self.pods)
         rows = np.array([row_of.get(node, -1) for node in self._nodes], np.intp)[self._node_of[:count]]
         chosen = self._live[:count] & (rows >= 0) & (self._priorities[:count] >= priority)
@@ -169,7 +169,7 @@ class NominatedColumns:
         return YieldedPods(self, places, rows[places])
 
     def refresh(self, signatures: PodSignatures) -> None:
-        """Update the signature of each kind of nominated pod.
+        """Update the signature number of each kind of nominated pod.
 
         Cost: O(kinds) after a signature was added or removed, else O(new kinds).
         """
@@ -195,7 +195,7 @@ class NominatedColumns:
         return found
 
     def weights(self, counter: PodCounter) -> NDArray[np.float64]:
-        """Return how much a pod counter counts each kind of nominated pod; call `refresh` before.
+        """Return the weight that a pod counter gives to each kind of nominated pod; call `refresh` before.
 
         Shapes: (K,).
         """
@@ -240,7 +240,7 @@ class NominatedColumns:
 
 
 class SignatureKey(tuple[Any, ...]):
-    """The key of a pod's signature, with a cached hash."""
+    """The key of a pod's signature with its hash, which is computed once."""
 
     _hash: int
 
@@ -258,7 +258,7 @@ class SignatureKey(tuple[Any, ...]):
 
 
 class YieldedPods(Mapping[int, Sequence[Pod]]):
-    """Nominated pods by row: the pods that are treated as placed when a pod of lower or equal priority is decided.
+    """Nominated pods by row that a decision about a pod of lower or equal priority treats as placed.
 
     Args:
         columns: All nominated pods.
@@ -288,7 +288,7 @@ class YieldedPods(Mapping[int, Sequence[Pod]]):
 
     @property
     def distinct_rows(self) -> NDArray[np.intp]:
-        """The rows of these pods without repeats, in ascending order."""
+        """The rows of the nominated pods without repeats, in ascending order."""
         return np.bincount(self.rows).nonzero()[0]
 
     def __getitem__(self, row: int) -> Sequence[Pod]:

@@ -1,4 +1,4 @@
-"""`Nominations`: pods with a nominated node, whichever scheduler nominated it.
+"""`Nominations`: the pods that have a nominated node, by whichever scheduler.
 
 Nominated pods are not placed, but the resources of their node are reserved for them against pods of equal or lower
 priority. The nominated node need not exist.
@@ -19,7 +19,7 @@ from policysched.state.tables.amounts import PodResources
 
 
 class Nominations:
-    """Nominated pods, by the pod's identity and by the node's name.
+    """The nominated pods, by identity of the pod and by name of the node.
 
     Args:
         pod_resources: Returns the amounts and host ports of a pod.
@@ -30,7 +30,7 @@ class Nominations:
     def __init__(self, pod_resources: Callable[[Pod], PodResources]) -> None:
         self._pod_resources = pod_resources
         self.stamp = 0
-        """Changes when a nomination is added or removed, or its pod changes in a field that decisions read."""
+        """A stamp that changes with each nomination, and if a nominated pod changes in a field that decisions read."""
         self.terms = RepellingTerms()
         """The required anti-affinity of nominated pods."""
         self._columns = NominatedColumns(self.terms)
@@ -61,7 +61,7 @@ class Nominations:
         self._compact()
 
     def update(self, pod: Pod) -> Nomination | None:
-        """Apply a new version of a pending pod; return the nomination that the version removes, else None.
+        """Store a new version of a pending pod; return the nomination that the new version no longer has, else None.
 
         The pod's status applies; as long as the status never had a nomination, a nomination of this process stays.
         """
@@ -89,14 +89,14 @@ class Nominations:
         return self._by_id.get(identity)
 
     def named(self, key: str) -> Nomination | None:
-        """Return the nomination of the pod `namespace/name`; None if the pod has no nomination.
+        """Return the nomination of the pod with the key `namespace/name`; None if the pod has no nomination.
 
         Cost: O(nominated pods).
         """
         return next((one for one in self._by_id.values() if one.pod.key == key), None)
 
     def rows(self, row_of: Mapping[str, int]) -> frozenset[int]:
-        """Return the rows of all nodes to which a pod is nominated.
+        """Return the rows of all nodes that have nominated pods.
 
         Cost: O(nominated nodes).
         """
@@ -107,7 +107,7 @@ class Nominations:
         return list(self._by_node.get(node, {}).values())
 
     def yielded_to(self, pod: Pod, row_of: Mapping[str, int]) -> PodsByRow:
-        """Return the nominated pods, except `pod`, of equal or higher priority than `pod`, by the row of their node.
+        """Return the nominated pods, without `pod`, of at least the priority of `pod`, by row of the nominated node.
 
         Cost: O(nominated nodes), and array operations over all nominated pods.
         """
@@ -141,7 +141,7 @@ class Nominations:
         return known
 
     def _replace(self, identity: str, one: Nomination) -> None:
-        """Replace a nominated pod by an equivalent version, as the last of the nominated pods."""
+        """Replace a nominated pod by a version that decisions cannot distinguish; it becomes the last one."""
         del self._by_id[identity]
         self._by_id[identity] = one
         pods = self._by_node[one.node]

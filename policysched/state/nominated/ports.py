@@ -1,4 +1,4 @@
-"""`PortLists`: lists of host ports of nominated pods, and how many of the ports conflict with a pod's host ports."""
+"""`PortLists`: the host ports of nominated pods, and how many of them conflict with a pod's host ports."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from numpy.typing import NDArray
 from policysched.state.tables.amounts import PodResources, WantedPorts
 
 NO_PORTS: Final = 0
-"""Number of the list for pods without host ports."""
+"""Number of the empty list, for pods without host ports."""
 
 
 class PortLists:
-    """Distinct lists of host ports, by number; a list is never removed."""
+    """The different lists of host ports that nominated pods have, by number."""
 
     __slots__ = ("_answers", "_by_id", "_lists", "_numbers", "_starts")
 
     def __init__(self) -> None:
         self._lists: list[PodResources | None] = [None]
         self._by_id: dict[int, int] = {}
-        """Numbers by the address of the `PodResources`, which the list keeps alive."""
+        """The number of each list, by the `id` of a `PodResources` that stays referenced."""
         self._answers: WeakKeyDictionary[WantedPorts, NDArray[np.int64]] = WeakKeyDictionary()
-        """The answers of `met`, as long as the wanted ports are in use."""
+        """The results of `met`, by wanted ports, while these are in use."""
         self._numbers: NDArray[np.int64] = np.zeros(0, np.int64)
-        """The port numbers of all lists that were read, concatenated."""
+        """The port numbers of the lists that were read, one list after the other."""
         self._starts: NDArray[np.intp] = np.zeros(2, np.intp)
-        """Where the ports of each list begin, and where the last list ends."""
+        """The index in the port numbers at which each list begins, and the index after the last list."""
 
     def number(self, resources: PodResources) -> int:
-        """Return the number of a pod's list of ports; equal lists may have several numbers.
+        """Return the number of a pod's list of host ports; equal lists may have different numbers.
 
         Cost: O(1).
         """
@@ -43,7 +43,7 @@ class PortLists:
         return number
 
     def met(self, wanted: WantedPorts) -> NDArray[np.int64]:
-        """Return, for each list, how many of its host ports conflict with the wanted host ports.
+        """Return for each list how many of its host ports conflict with the wanted host ports.
 
         Cost: O(host ports of new lists).
         Shapes: (lists,).
@@ -55,7 +55,7 @@ class PortLists:
         return found
 
     def kept(self, used: NDArray[np.bool_]) -> PortLists:
-        """Return a copy with only the lists that `used` marks, numbered again.
+        """Return a copy that has only the lists marked in `used`, with new numbers.
 
         Args:
             used: Whether each list is used, including the empty list.
@@ -81,7 +81,7 @@ class PortLists:
         return len(self._lists)
 
     def _met_from(self, wanted: WantedPorts, first: int) -> NDArray[np.int64]:
-        """Return the number of conflicting host ports of each list from the list `first` on."""
+        """Return the number of conflicting host ports of each list, from the list `first` on."""
         self._read()
         met: NDArray[np.int64] = np.zeros(len(self._lists) - first, np.int64)
         begin = self._starts[first]

@@ -1,4 +1,4 @@
-"""`RepellingTerms`: required anti-affinity of nominated pods; `RepelledClass`: which of it matches a pod class.
+"""`RepellingTerms`: required anti-affinity of nominated pods. `RepelledClass`: the part that matches a pod class.
 
 Pods with equal anti-affinity share a number. A class evaluates each number once, until the label keys of nodes or the
 labels of the class's namespace change.
@@ -19,14 +19,14 @@ from policysched.state.tables.nodes import NodeTable
 from policysched.state.tables.sparse import is_sparse
 
 Stated = Mapping[PeerSelector, Sequence[str]]
-"""Required anti-affinity of a pod: topology keys by the selector of the pods to keep away."""
+"""A pod's required anti-affinity: the topology keys for each selector of pods."""
 NONE: Final = 0
-"""Number for pods without required anti-affinity."""
+"""The number of pods without required anti-affinity."""
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 
 
 class _Holder:
-    """One distinct required anti-affinity, with the number of nominated pods that have it."""
+    """A required anti-affinity, with the number of nominated pods that have it."""
 
     __slots__ = ("key", "stated", "uses")
 
@@ -35,21 +35,21 @@ class _Holder:
 
 
 class RepellingTerms:
-    """The distinct required anti-affinities of nominated pods, by number. Unused numbers are reused."""
+    """The different required anti-affinities of nominated pods, by number; unused numbers are used again."""
 
     __slots__ = ("_by_key", "_first", "_free", "_holders", "_log", "reads_namespaces")
 
     def __init__(self) -> None:
         self._first = 0
-        """Position of the first number in the log."""
+        """Position in the log of the first entry that is still stored."""
         self._log: list[int] = []
-        """The latest numbers in the order of their assignment."""
+        """The numbers that were assigned most recently, in the order of assignment."""
         self.clear()
 
     def clear(self) -> None:
-        """Remove the anti-affinity of all pods."""
+        """Remove the anti-affinity of all nominated pods."""
         self.reads_namespaces = False
-        """Whether a term read labels of namespaces."""
+        """Whether a namespaceSelector of any term reads labels."""
         self._holders: list[_Holder | None] = [None]
         self._free: list[int] = []
         self._by_key: dict[tuple[str, bytes], int] = {}
@@ -58,12 +58,12 @@ class RepellingTerms:
 
     @property
     def position(self) -> int:
-        """Position in the log of assigned numbers: how many assignments there were."""
+        """Number of assignments so far, as a position in the log of assigned numbers."""
         return self._first + len(self._log)
 
     @property
     def size(self) -> int:
-        """Highest anti-affinity number in use plus 1."""
+        """The highest number in use plus 1."""
         return len(self._holders)
 
     def enter(self, pod: Pod) -> int:
@@ -95,11 +95,11 @@ class RepellingTerms:
             self._free.append(number)
 
     def since(self, position: int) -> Sequence[int] | None:
-        """Return the numbers assigned since a position; None if the log begins after the position."""
+        """Return the numbers that were assigned since a position of the log; None if entries were dropped."""
         return None if position < self._first else self._log[position - self._first :]
 
     def stated(self, number: int) -> Stated:
-        """Return the required anti-affinity that has a number."""
+        """Return the required anti-affinity with a number."""
         held = self._holders[number]
         return {} if held is None else held.stated
 
@@ -127,7 +127,7 @@ class RepellingTerms:
 
 
 class RepelledClass:
-    """Which required anti-affinity of nominated pods matches the pods of a pod class.
+    """Which required anti-affinities of nominated pods match the pods of one pod class.
 
     Args:
         pod: A pod of the class; only its namespace and labels are read.
@@ -141,12 +141,12 @@ class RepelledClass:
         self._position = self._stamp = -1
         self._labels: Mapping[str, str] = {}
         self._matching: dict[str, NDArray[np.bool_]] = {}
-        """Whether each number matches the class, by topology key."""
+        """Mask of the numbers whose anti-affinity matches the class, by topology key."""
 
     def by_key(
         self, terms: RepellingTerms, nodes: NodeTable, namespace_labels: Mapping[str, str]
     ) -> Mapping[str, NDArray[np.bool_]]:
-        """Return, by topology key of existing nodes, for each number whether its anti-affinity matches the class.
+        """Return a mask of the numbers whose anti-affinity matches the class, by topology key that nodes have.
 
         Args:
             terms: The terms of nominated pods.
@@ -173,13 +173,13 @@ class RepelledClass:
         return sum(matching.nbytes + 128 for matching in self._matching.values())
 
     def _is_current(self, terms: RepellingTerms, nodes: NodeTable, namespace_labels: Mapping[str, str]) -> bool:
-        """Return whether the cached results for earlier numbers are still valid."""
+        """Return whether the cached results of known numbers are still valid."""
         if self._terms is not terms or self._stamp != nodes.label_keys_stamp:
             return False
         return self._labels is namespace_labels or not terms.reads_namespaces or self._labels == namespace_labels
 
     def _evaluate(self, numbers: Iterable[int], terms: RepellingTerms, nodes: NodeTable) -> None:
-        """Match the anti-affinity of newly assigned numbers with the class, replacing results for reused numbers."""
+        """Match the anti-affinities of newly assigned numbers with the class."""
         matching, size = self._matching, terms.size
         for key, known in matching.items():
             if known.size < size:
@@ -194,7 +194,7 @@ class RepelledClass:
                 matching[key][number] = True
 
     def _keys_of(self, stated: Stated, nodes: NodeTable, answers: dict[PeerSelector, bool]) -> set[str]:
-        """Return the topology keys with which an anti-affinity matches the class; keys that no node has are omitted."""
+        """Return the topology keys, among those that nodes have, with which an anti-affinity matches the class."""
         found: set[str] = set()
         for peers, keys in stated.items():
             more = [key for key in keys if key not in found and nodes.has_label(key)]

@@ -1,4 +1,4 @@
-"""Placed pods: nodes, requests, and counts for affinity, spreading and policies.
+"""Placed pods: their nodes and requests, and counters of them for affinity, spreading and policies.
 
 Pods that affinity, spreading and policies of other pods cannot distinguish share a signature. A `counter` counts
 matching pods per row; `counters` finds it. `signature_values` and `signature_labels` find signatures, `pod_kinds`

@@ -1,4 +1,4 @@
-"""`PodCounter`: the sum of the pods' weights on each node, updated with every placement and removal.
+"""`PodCounter`: for each node the sum of its pods' weights, which every placement and removal updates.
 
 A pod's weight depends on its signature only, so a counter weighs each signature once. A counter of few signatures has
 a dictionary of weights and is found by signature. A counter of many signatures is dense: it has an array of weights and
@@ -22,19 +22,19 @@ from policysched.state.placed.pods import PlacedPod, PodTable
 from policysched.state.tables.columns import Column
 
 WIDEST = 2**50
-"""Largest weight of a pod in integer sums, so that sums of thousands of pods fit into 64 bits."""
+"""Largest weight of a pod in integer sums; sums of thousands of such pods fit into 64 bits."""
 TERMS = 4
-"""Number of affinity terms that take as long to evaluate as a counter's remaining work per signature."""
+"""Number of affinity terms that take as long to evaluate as the other work for a signature."""
 BYTES_PER_SIGNATURE = 256
 """Estimated memory of one signature's weight. Units: bytes."""
 LEAST_DENSE, DENSE_SHARE = 256, 8
-"""A counter stores weights in an array, not a dictionary, from this number and 1/share of signatures on."""
+"""Number of signatures, and share of all signatures, from which a counter stores weights in an array (dense)."""
 Weigh = Callable[[PlacedPod], float]
-"""Function that returns a pod's weight in a counter; it may read only fields that the pod's signature includes."""
+"""Function that returns a pod's weight in a counter; it reads only fields that the pod's signature includes."""
 
 
 class PodCounter:
-    """For each row, the sum of the weights (usually 1 for a match, else 0) of the pods on the row."""
+    """For each row the sum of its pods' weights; usually, a pod has weight 1 if it matches and 0 if not."""
 
     __slots__ = ("__weakref__", "_dense", "_weigh", "column", "effort", "reads", "stamp", "weights")
 
@@ -42,18 +42,18 @@ class PodCounter:
         self.column = column
         self._weigh = weigh
         self.effort = max(1, terms // TERMS)
-        """Time to weigh a signature, relative to a counter with one term."""
+        """Time to compute the weight of a signature, as a multiple of that of a counter with one term."""
         self.weights: dict[int, float] = {}
-        """Weights by signature, without zeros. Empty in a dense counter."""
+        """The weights that are not 0, by signature; empty in a dense counter."""
         self._dense: NDArray[Any] | None = None
         self.reads: tuple[object, ...] = ()
-        """The label columns that it was weighed by, kept for other counters that use them."""
+        """The label columns with which the weights were computed, kept alive for other counters."""
         self.stamp = 0
-        """Changes when the sum of a row changes."""
+        """A stamp that changes if the sum of any row changes."""
 
     @property
     def counts(self) -> NDArray[Any]:
-        """The sum of weights for each row, including rows without a node. Read-only; valid until the next change.
+        """The sum of each row, including rows without a node; read-only, valid until the next change.
 
         Shapes: (capacity,), int64 or float64.
         """
@@ -61,22 +61,22 @@ class PodCounter:
 
     @property
     def fractions(self) -> bool:
-        """Whether the sums are floats, not integers."""
+        """Whether the sums are floats instead of integers."""
         return self.column.data.dtype != np.int64
 
     def weight_of(self, placed: PlacedPod) -> float:
-        """Return how much the counter counts a pod, whether or not the pod is placed."""
+        """Return the weight of a pod in the counter, whether the pod is placed or not."""
         return self.of_signature(placed.signature) if placed.signature >= 0 else self._weigh(placed)
 
     def of_signature(self, signature: int) -> float:
-        """Return how much the counter counts each pod of a signature."""
+        """Return the weight in the counter of the pods of a signature."""
         if self._dense is None:
             return self.weights.get(signature, 0)
         weight: float = self._dense.item(signature) if signature < self._dense.size else 0
         return weight
 
     def counts_signature(self, signature: int) -> bool:
-        """Return whether the counter counts pods of a signature: their weight is not 0."""
+        """Return whether the pods of a signature have a weight other than 0 in the counter."""
         return self._dense is None or bool(self.of_signature(signature))
 
     @property
@@ -90,7 +90,7 @@ class PodCounter:
         return BYTES_PER_SIGNATURE * len(self.weights) + (0 if self._dense is None else self._dense.nbytes)
 
     def weigh(self, signature: int, placed: PlacedPod, like: float | None = None) -> bool:
-        """Compute and store the weight of a new signature, or store `like`; return whether the weight is not 0."""
+        """Store the weight of a new signature, computed or equal to `like`; return whether the weight is not 0."""
         weight = self._weigh(placed) if like is None else like
         if weight:
             if abs(weight) > WIDEST:
@@ -104,7 +104,7 @@ class PodCounter:
         return bool(weight)
 
     def weigh_together(self, signatures: NDArray[np.intp], weights: NDArray[Any], size: int) -> list[int]:
-        """Store the weights of many signatures; return the signatures with a weight, none if the counter became dense.
+        """Store the weights of many signatures; return those with a weight, none if the counter becomes dense.
 
         Args:
             signatures: Distinct signatures.
@@ -127,7 +127,7 @@ class PodCounter:
         return those
 
     def densify(self, size: int) -> list[int]:
-        """Store weights in an array if many of `size` signatures have one; return these signatures, else none."""
+        """Become dense if many of `size` signatures have a weight; return these signatures, else none."""
         if self._dense is not None or not _are_many(len(self.weights), size):
             return []
         found_by = [*self.weights]
@@ -137,7 +137,7 @@ class PodCounter:
         return found_by
 
     def forget(self, signature: int) -> None:
-        """Remove the weight of a signature that no pod has any more."""
+        """Remove the weight of a signature, because no placed pod has the signature any more."""
         if self._dense is None:
             self.weights.pop(signature, None)
         elif signature < self._dense.size:
@@ -154,7 +154,7 @@ class PodCounter:
             self._dense = np.concatenate((self._dense, np.zeros(more, self._dense.dtype)))
 
     def fill(self, pods: PodTable, signatures: int) -> None:
-        """Compute the sum for each row from all placed pods.
+        """Compute the sum of each row from all placed pods.
 
         Cost: O(placed pods) in array operations; with fractions a loop over the rows with weighted pods.
         """
@@ -173,7 +173,7 @@ class PodCounter:
             self._sum(row, pods)
 
     def add(self, placed: PlacedPod, sign: int, pods: PodTable) -> None:
-        """Add the weight of a placed pod to the sum of its row, or subtract it with a sign of -1."""
+        """Add a placed pod's weight to the sum of its row; `sign` -1 subtracts the weight."""
         self.stamp += 1
         if self.column.data.dtype == np.int64:
             data, row = self.column.data, placed.row
@@ -182,7 +182,7 @@ class PodCounter:
             self._sum(placed.row, pods)
 
     def move(self, before: PlacedPod, after: PlacedPod, pods: PodTable) -> None:
-        """Replace the weight of a placed pod by the weight of the pod's next version."""
+        """Replace the weight of a placed pod by the weight of the next version of the pod."""
         was, now = self.of_signature(before.signature), self.of_signature(after.signature)
         if was == now:
             return

@@ -1,4 +1,4 @@
-"""`PodCounters`: the pod counters in use, with an index from placed pods to the counters that may count them.
+"""`PodCounters`: all pod counters, with an index from placed pods to the counters that may count them.
 
 Affinity and spreading need the number of matching pods on each node; a counter has these numbers as a column, and a
 placement changes one element. A counter exists as long as something refers to it.
@@ -23,34 +23,34 @@ from policysched.state.placed.signature_values import Demand, SharedValue, Signa
 from policysched.state.tables.columns import Column, ColumnSet
 
 Facet = IndexKey | int | SharedValue
-"""Index key of a pod counter: a namespace and label, an existing term's number, or a value that its pods have.
+"""Index key of a pod counter: namespace and label, number of an existing term, or value of its pods.
 
 All pods that the counter counts have at least one of the counter's facets.
 """
 MOST_KINDS = 2**20
-"""Maximum number of signatures in the cached groupings (`PodKinds`); above it, all groupings are dropped."""
+"""Maximum number of signatures in cached groupings (`PodKinds`); beyond it, all groupings are dropped."""
 CROWD = 2048
-"""Number of pod counters concerned by one placed pod or one new signature from which `crowded` is set.
+"""Number of pod counters that one placed pod or new signature changes, from which `crowded` is set.
 
 A counter with many terms is counted several times.
 """
 MOST_TURNING = 16
-"""Maximum number of counters that become dense because of one new signature, which takes time for each counter."""
+"""Maximum number of counters that become dense because of one new signature."""
 T = TypeVar("T")
 WeighAll = Callable[[SignatureLabels], NDArray[Any]]
-"""Function that returns the weights of all signatures at once, for one pod counter. Shapes: (S,)."""
+"""Function that returns the weights of all signatures for one pod counter. Shapes: (S,)."""
 
 
 class PodCounters:
-    """The pod counters in use, created and updated here."""
+    """The pod counters in use."""
 
     def __init__(
         self, columns: ColumnSet, pods: PodTable, signatures: PodSignatures, existing_terms: ExistingTerms
     ) -> None:
         self.crowded = False
-        """Set if a placement concerned too many counters; the class cache then drops classes and resets it."""
+        """Set if a placement changed too many counters; the cache of pod classes then drops classes and resets it."""
         self.forgotten = 0
-        """Number of signature weights that were removed with their counters."""
+        """Number of signature weights that were removed together with their counters."""
         self._columns = columns
         self._pods = pods
         self._signatures = signatures
@@ -58,7 +58,7 @@ class PodCounters:
         self._by_facet: dict[Facet | None, dict[Hashable, weakref.ref[PodCounter]]] = {}
         self._by_key: dict[Hashable, weakref.ref[PodCounter]] = {}
         self._by_signature: dict[int, dict[Hashable, weakref.ref[PodCounter]]] = {}
-        """The counters of each signature, without dense counters."""
+        """The counters that give a weight to each signature, without dense counters."""
         self._dense: dict[Hashable, weakref.ref[PodCounter]] = {}
         self._labels = SignatureLabels(signatures.present)
         self._indexes: weakref.WeakValueDictionary[Hashable, SignatureValues] = weakref.WeakValueDictionary()
@@ -77,7 +77,7 @@ class PodCounters:
         terms: int = 1,
         weigh_all: WeighAll | None = None,
     ) -> PodCounter:
-        """Return the counter of a key; create and fill it if it does not exist.
+        """Return the pod counter of a key; if it does not exist, create it from all placed pods.
 
         Args:
             key: Identifies the weights: equal keys share a counter.
@@ -97,12 +97,12 @@ class PodCounters:
         return counter
 
     def get(self, key: Hashable) -> PodCounter | None:
-        """Return the pod counter of a key; None if there is no such counter."""
+        """Return the pod counter of a key; None if it does not exist."""
         known = self._by_key.get(key)
         return known() if known is not None else None
 
     def appear(self, signature: int, placed: PlacedPod) -> None:
-        """Compute the weight of a new signature in every pod counter that may count its pods."""
+        """Compute the weight of a new signature in every pod counter that may count pods of this signature."""
         self._labels.appear(signature, placed)
         held_by = self._that_may_count(signature, placed)
         counting: dict[Hashable, weakref.ref[PodCounter]] = {}
@@ -138,7 +138,7 @@ class PodCounters:
         return found
 
     def vanish(self, signature: int, placed: PlacedPod) -> None:
-        """Remove a signature from all pod counters, because no pod has the signature any more."""
+        """Remove a signature from all pod counters, because no placed pod has the signature any more."""
         self._labels.vanish(signature, placed)
         for index in tuple(self._indexes.values()):
             index.vanish(signature)
@@ -148,7 +148,7 @@ class PodCounters:
                 counter.forget(signature)
 
     def add(self, placed: PlacedPod, sign: int) -> None:
-        """Add a placed pod to all pod counters, or subtract a removed pod with a sign of -1.
+        """Add a placed pod to all pod counters; `sign` -1 subtracts a removed pod.
 
         Cost: O(counters of the pod's signature + dense counters).
         """
@@ -210,7 +210,7 @@ class PodCounters:
         weakref.finalize(counter, self._drop, key, held, counter.weights, facets).atexit = False
 
     def _turn_dense(self, key: Hashable, held: weakref.ref[PodCounter], found_by: Iterable[int]) -> None:
-        """Move a pod counter from the index by signature to the counters that are updated with every pod."""
+        """Move a pod counter that became dense from the index by signature to the counters that every pod updates."""
         self._dense[key] = held
         for signature in found_by:
             counting = self._by_signature[signature]
@@ -219,7 +219,7 @@ class PodCounters:
                 del self._by_signature[signature]
 
     def _weighed_each(self, counter: PodCounter, among: Collection[Facet] | None, alike: Alike | None) -> Sequence[int]:
-        """Compute a counter's weight for each signature; return the signatures under which to index the counter."""
+        """Compute a counter's weight of each signature; return the signatures under which the counter is indexed."""
         present = self._signatures.present
         found = [(one, placed) for one in self._candidates(among) if (placed := present[one]) is not None]
         weights = weigh_by_kind([placed for _, placed in found], alike)
@@ -231,7 +231,7 @@ class PodCounters:
         return () if counter.densify(len(present)) else counting
 
     def _all_kinds(self, alike: Alike) -> PodKinds:
-        """Return a grouping of all placed pods by kind, cached until a signature is added or removed."""
+        """Return all placed pods grouped by kind; cached until a signature is added or removed."""
         if self._kinds_of != self._signatures.stamp:
             self._kinds.clear()
             self._kinds_of = self._signatures.stamp
@@ -249,7 +249,7 @@ class PodCounters:
         return SharedValue(index, demand.value)
 
     def _candidates(self, among: Collection[Facet] | None) -> Iterable[int]:
-        """Return the signatures that a counter with some index keys may count; all signatures if `among` is None."""
+        """Return the signatures that a counter with the index keys `among` may count; all signatures for None."""
         found: set[int] = set()
         namespaces: set[str | None] = set()
         for facet in (ANYTHING,) if among is None else among:
@@ -284,7 +284,7 @@ class PodCounters:
 
 
 def _without_empty(held: dict[T, dict[Hashable, weakref.ref[PodCounter]]], keys: Iterable[T]) -> None:
-    """Remove those of the given keys that have an empty dictionary."""
+    """Remove those of some keys whose dictionary is empty."""
     for key in keys:
         if key in held and not held[key]:
             del held[key]

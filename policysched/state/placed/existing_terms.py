@@ -1,4 +1,4 @@
-"""`ExistingTerms`: the distinct affinity terms of placed pods, indexed by the pods that they match.
+"""`ExistingTerms`: the different affinity terms of placed pods, indexed by the pods that they match.
 
 Each term is stored once, with the signatures of the pods that have it. Terms that match the same pods share a
 `PeerSelector`, which is evaluated once and indexed by labels of these pods.
@@ -20,7 +20,7 @@ ByNumber = dict[int, ExistingTerm]
 
 
 class ExistingTerms:
-    """The distinct affinity terms of placed pods. Each term has a number, which is never reused."""
+    """The different affinity terms of placed pods; each has a number that is never used again."""
 
     __slots__ = (
         *("_by_index_key", "_by_signature", "_by_peers", "_namespace_keys", "_signatures", "_next", "_numbers"),
@@ -29,7 +29,7 @@ class ExistingTerms:
 
     def __init__(self) -> None:
         self.ever = False
-        """Whether there ever was a term."""
+        """Whether a placed pod ever had an affinity term."""
         self._next = 0
         self._numbers: dict[ExistingTerm, int] = {}
         self._by_signature: dict[int, dict[int, int]] = {}
@@ -37,7 +37,7 @@ class ExistingTerms:
         self._by_peers: dict[PeerSelector, ByNumber] = {}
         self._by_index_key: dict[IndexKey, dict[PeerSelector, ByNumber]] = {}
         self._namespace_keys: Counter[str] = Counter()
-        """Number of peer selectors that read a namespace label, by label."""
+        """Number of peer selectors that read each namespace label."""
 
     def appear(self, signature: int, pod: Pod) -> None:
         """Add the affinity terms of pods of a new signature."""
@@ -67,7 +67,7 @@ class ExistingTerms:
         counts: Callable[[ExistingTerm], bool] = lambda term: True,  # noqa: ARG005 - selects all
         since: int = 0,
     ) -> list[tuple[int, ExistingTerm]]:
-        """Return the affinity terms of placed pods that match a pod, each with its number.
+        """Return the existing terms that match a pod, each with its number.
 
         Args:
             pod: The pod.
@@ -96,26 +96,26 @@ class ExistingTerms:
 
     @property
     def read_namespaces(self) -> bool:
-        """Whether any term selects pods by the labels of their namespaces."""
+        """Whether the namespaceSelector of any term reads labels."""
         return bool(self._namespace_keys)
 
     def read_any(self, before: Mapping[str, str], after: Mapping[str, str]) -> bool:
-        """Return whether any term reads a namespace label that differs between two versions of a namespace's labels."""
+        """Return whether any term reads a namespace label in which two versions of a namespace's labels differ."""
         return any(
             before.get(key) != after.get(key) for key in self._namespace_keys.keys() & (before.keys() | after.keys())
         )
 
     def of_signature(self, signature: int) -> Mapping[int, int]:
-        """Return how often pods of a signature have each affinity term, by the term's number."""
+        """Return the number of times that each affinity term occurs in pods of a signature, by term number."""
         return self._by_signature.get(signature, {})
 
     def signatures(self, number: int) -> Collection[int]:
-        """Return the signatures whose pods have the affinity term with a number."""
+        """Return the signatures whose pods have the affinity term with a given number."""
         return self._signatures[number][1] if number in self._signatures else ()
 
     @property
     def next_number(self) -> int:
-        """Number that the next new term gets; removing a term does not change it."""
+        """The number that the next new term gets; removed terms do not change it."""
         return self._next
 
     def __contains__(self, number: int) -> bool:

@@ -1,4 +1,4 @@
-"""Ages of placed pods in steps of ten seconds; rows whose pods' ages change are recorded in the journal.
+"""Ages of placed pods in steps of ten seconds; a changed age is recorded in the journal for the pod's row.
 
 Ages are computed only while they are in use. Creation times are whole seconds, so ages change at whole seconds.
 """
@@ -18,7 +18,7 @@ from policysched.state.tables.journal import Aspect, Journal
 
 
 class PodAges:
-    """The age of each placed pod, in steps of ten seconds; kept while a rule that reads such ages holds it."""
+    """The age of each placed pod in steps of ten seconds, kept up to date while a rule uses this object."""
 
     __slots__ = ("__weakref__", "_journal", "_pods", "_steps")
 
@@ -28,14 +28,14 @@ class PodAges:
         self._steps: NDArray[np.float64] = np.zeros(0)
 
     def exact(self, seconds: float) -> NDArray[np.float64]:
-        """Return the ages of all placed pods at a time, not rounded to steps.
+        """Return the ages of all placed pods at a time, without rounding to steps.
 
         Shapes: (P,). Missing: minus infinity.
         """
         return seconds - self._pods.created(np.flatnonzero(self._pods.rows >= 0))
 
     def advance(self, seconds: float) -> float:
-        """Record the rows with changed ages in the journal; return the time of the next whole second.
+        """Record the rows whose pods' ages changed in the journal; return the time of the next whole second.
 
         Cost: O(pods).
         """
@@ -51,7 +51,7 @@ class PodAges:
 
 
 class PodAgeTable:
-    """Creates the shared `PodAges` at its first use; they exist as long as a user refers to them."""
+    """Creates the `PodAges` that all users share; they exist as long as a user refers to them."""
 
     __slots__ = ("_held", "_journal", "_pods", "_time")
 
@@ -60,7 +60,7 @@ class PodAgeTable:
         self._held: weakref.ref[PodAges] | None = None
 
     def held(self) -> PodAges:
-        """Return the ages of placed pods, which are updated as long as the caller refers to them."""
+        """Return the ages of placed pods, which stay up to date as long as the caller refers to them."""
         ages = self._held() if self._held is not None else None
         if ages is None:
             ages = PodAges(self._pods, self._journal)

@@ -1,4 +1,4 @@
-"""Kinds of placed pods: groups of signatures with equal weights in a counter, weighed once per group."""
+"""`PodKinds`: groups of signatures whose pods have the same weight in a counter, computed once per group."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from policysched.state.placed.pods import PlacedPod
 
 
 class Alike(NamedTuple):
-    """How a pod counter groups pods that have equal weights, so that each group is weighed once.
+    """Describes how a pod counter groups pods of equal weight, so that it computes one weight for each group.
 
     Args:
         kind: Returns the kind of a pod: pods of equal kinds have equal weights.
@@ -25,7 +25,7 @@ class Alike(NamedTuple):
 
 
 class PodKinds(list[PlacedPod]):
-    """One placed pod for each kind (pods of equal weight in a counter); valid until a signature is added or removed.
+    """One placed pod of each kind, whose pods have equal weight in a counter; valid until signatures change.
 
     Args:
         present: A pod of each signature.
@@ -46,13 +46,13 @@ class PodKinds(list[PlacedPod]):
                 of_signature.append(place)
         self.signatures = np.array(signatures, np.intp)
         self.of_signature = np.array(of_signature, np.intp)
-        """Index of each signature's kind."""
+        """The index of the kind of each signature."""
         self.read: dict[Hashable, Any] = {}
-        """Values read from the pods, cached for other counters."""
+        """The values that were read from the pods, cached for other counters."""
 
 
 def weigh_by_kind(placed: Sequence[PlacedPod], alike: Alike | None) -> Sequence[float | None]:
-    """Return the weights of pods, computed once per kind of pod; None for every pod if `alike` is None."""
+    """Return the weights of pods, computed once for each kind of pod; for each pod if `alike` is None."""
     if alike is None:
         return [None] * len(placed)
     kinds = [alike.kind(one) for one in placed]

@@ -1,4 +1,4 @@
-"""`PodTable`: placed and assumed pods by row; `PodSignatures`: the signatures of these pods.
+"""`PodTable`: the placed and assumed pods by row. `PodSignatures`: the signatures of these pods.
 
 Finished pods are omitted. The pods of a row are in the order of their arrival. Each pod has a slot in arrays such as
 `rows` and `signatures`, for computations over all pods; free slots are reused.
@@ -34,13 +34,13 @@ class PlacedPod(msgspec.Struct, gc=False):
     pod_resources: PodResources
     assumed: bool
     signature: int = -1
-    """Number of the pod's signature; -1 if no placed pod has this signature."""
+    """The number of the pod's signature; -1 if no placed pod has the signature."""
     slot: int = -1
     """Index of the pod in the arrays of the pod table."""
 
 
 def pod_id(pod: Pod) -> str:
-    """Return the identity of a pod: its UID, or `namespace/name` without a UID."""
+    """Return the identity of a pod: the UID, or `namespace/name` for a pod without a UID."""
     return pod.metadata.uid or pod.key
 
 
@@ -96,7 +96,7 @@ class PodTable:
         return placed
 
     def replace(self, identity: str, version: PlacedPod) -> None:
-        """Replace a placed pod by a version with another signature, as the last pod of its row."""
+        """Replace a placed pod by a version with another signature; it becomes the last pod of its row."""
         placed = self.by_id.pop(identity)
         pods, slot = self._by_row[placed.row], placed.slot
         del pods[identity]
@@ -110,7 +110,7 @@ class PodTable:
         self._starts[placed.slot] = np.nan
 
     def starts(self, slots: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Return the start times of the pods with some slots; infinity for pods that have not started.
+        """Return the start times of the pods with given slots; infinity for a pod that has not started.
 
         Units: seconds since 1970.
         """
@@ -118,7 +118,7 @@ class PodTable:
         return self._starts[slots]
 
     def created(self, slots: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Return the creation times of the pods with some slots; infinity if unknown. Units: seconds since 1970."""
+        """Return the creation times of the pods with given slots; infinity if unknown. Units: seconds since 1970."""
         self._read(slots)
         for slot in slots[np.isnan(self._created[slots])].tolist():
             placed = self.by_slot[slot]
@@ -127,7 +127,7 @@ class PodTable:
         return self._created[slots]
 
     def terminating(self, slots: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Return whether each of the pods with the given slots is being deleted."""
+        """Return a mask of the pods with given slots that are being deleted."""
         self._read(slots)
         return self._going[slots]
 
@@ -162,21 +162,21 @@ class PodSignatures:
 
     def __init__(self) -> None:
         self.present: list[PlacedPod | None] = []
-        """A pod of each signature, None for a free number. The pod's row and `assumed` are meaningless."""
+        """One pod of each signature; None for an unused number. Row and `assumed` of the pod have no meaning."""
         self.stamp = 0
-        """Changes when a signature is added or removed."""
+        """A stamp that changes if a signature is added or removed."""
         self._ids: dict[Hashable, int] = {}
         self._keys: list[Hashable] = []
         self._counts: list[int] = []
         self._free: list[int] = []
         self._spaces: dict[str, dict[int, None]] = {}
         self._by_priority: dict[int, int] = {}
-        """Number of signatures by priority."""
+        """Number of signatures of each priority."""
         self._columns: dict[str, NDArray[np.int64]] = {}
         self._columns_of = -1
 
     def priorities(self) -> NDArray[np.int64]:
-        """Return the priority of the pods of each signature; meaningless for numbers not in use.
+        """Return the priority of the pods of each signature; undefined for unused numbers.
 
         Shapes: (S,).
         Cost: O(signatures) after a signature was added or removed.
@@ -184,11 +184,11 @@ class PodSignatures:
         return self._column("", lambda placed: pod_priority(placed.pod))
 
     def lowest_priority(self) -> float:
-        """Return the lowest priority of a placed pod; infinity without pods."""
+        """Return the lowest priority of all placed pods; infinity without placed pods."""
         return min(self._by_priority, default=math.inf)
 
     def amounts(self, resource: str) -> NDArray[np.int64]:
-        """Return the amount of a resource that pods of each signature request; meaningless for numbers not in use."""
+        """Return the amount of a resource that the pods of each signature request; undefined for unused numbers."""
         return self._column(resource, lambda placed: dict(placed.pod_resources.amounts).get(resource, 0))
 
     def _column(self, key: str, value: Callable[[PlacedPod], int]) -> NDArray[np.int64]:
@@ -214,7 +214,7 @@ class PodSignatures:
         return self._ids.get(key, -1)
 
     def enter(self, placed: PlacedPod) -> tuple[int, bool]:
-        """Count a pod under its signature; return the signature's number, and whether the signature is new."""
+        """Count a pod in its signature; return the signature's number, and whether the signature is new."""
         key = signature_key(placed)
         signature = self._ids.get(key)
         if signature is not None:
@@ -223,7 +223,7 @@ class PodSignatures:
         return self._appear(key, placed), True
 
     def leave(self, signature: int) -> bool:
-        """Subtract a pod from the pods of a signature; return whether the pod was the last one."""
+        """Remove a pod from the count of its signature; return whether the pod was the last one."""
         self._counts[signature] -= 1
         if self._counts[signature]:
             return False
@@ -283,19 +283,19 @@ def signature_key(placed: PlacedPod) -> Hashable:
 
 
 class Measured(NamedTuple):
-    """The requests of a pod, and the key of the pod's signature."""
+    """A pod's requests, and the key of its signature."""
 
     resources: PodResources
     signature_key: Hashable
 
 
 def measure(pod: Pod, resources: PodResources) -> Measured:
-    """Return a pod's requests together with the key of its signature."""
+    """Return a pod's requests and the key of its signature."""
     return Measured(resources, signature_key(PlacedPod(pod, -1, resources, assumed=True)))
 
 
 def has_another_signature(old: Pod, new: Pod) -> bool:
-    """Return whether a placed pod's signature may differ between two versions, apart from the pod's requests."""
+    """Return whether a placed pod's signature may differ between two versions, apart from its requests."""
     before, after = old.metadata, new.metadata
     return (
         before.labels != after.labels

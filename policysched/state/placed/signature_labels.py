@@ -1,4 +1,4 @@
-"""`SignatureLabels`: labels of signatures as columns; a selector is evaluated once per distinct label value.
+"""`SignatureLabels`: labels of signatures as columns, on which a selector is evaluated once per label value.
 
 If all placed pods have different labels, as in a StatefulSet, there are as many signatures as pods. A label has a
 column as long as the column is in use.
@@ -18,12 +18,12 @@ from policysched.state.placed.pods import PlacedPod
 from policysched.state.tables.label_columns import FIRST_SIZE, Chosen, LabelColumn, LabelColumns, Labels, keep, restrict
 
 MOST_HELD = 64
-"""Maximum number of label columns that a pod counter keeps in use; a counter that needs more keeps none."""
+"""Maximum number of label columns that one pod counter keeps in use; a counter that needs more keeps none."""
 FEW = 64
-"""Number of signatures up to which a selector is evaluated on each signature, without label columns."""
+"""Number of signatures up to which a selector is evaluated signature by signature, without label columns."""
 NAMESPACE: Final = "namespace"
 LEAVING: Final = "leaving"
-"""Name of the column that marks pods that are being deleted."""
+"""Name of the column for pods that are being deleted."""
 
 
 class SetOfNamespaces(Protocol):
@@ -31,14 +31,14 @@ class SetOfNamespaces(Protocol):
 
     @property
     def numbers(self) -> Mapping[str, int]:
-        """Number of each namespace; several sets share the numbers."""
+        """The number of each namespace; several sets share this mapping."""
 
     def holding(self, numbers: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Return whether the set contains each of the given namespace numbers; it does not contain −1. Shapes: (K,)."""
+        """Return which of the given namespace numbers the set contains; it never contains −1. Shapes: (K,)."""
 
 
 class SignatureLabels:
-    """Labels of the signatures of placed pods as columns, to evaluate selectors on all signatures at once.
+    """The labels of all signatures as columns, on which selectors are evaluated for all signatures at once.
 
     Args:
         present: A pod of each signature, None for free numbers; it may grow.
@@ -53,15 +53,15 @@ class SignatureLabels:
         self._held: weakref.WeakValueDictionary[str, LabelColumn] = weakref.WeakValueDictionary()
         self._columns = LabelColumns(self._labels, self._held)
         self._others: weakref.WeakValueDictionary[str, LabelColumn] = weakref.WeakValueDictionary()
-        """The columns other than labels."""
+        """The columns for namespaces and for pods that are being deleted."""
         self._asked: dict[str, LabelColumn] = {}
-        """The columns other than labels that the current evaluation used."""
+        """The columns of `_others` that the current evaluation has used."""
         self._prepared: dict[str, LabelColumn] = {}
-        """The columns of labels for the current evaluation."""
+        """The label columns for the current evaluation."""
         self._meant: dict[SetOfNamespaces, Chosen] = {}
-        """Which values of the namespaces' column a set contains, by set, for the current evaluation."""
+        """For each set of namespaces, mask of the values in the namespaces' column, in the current evaluation."""
         self._numbers: dict[int, tuple[Mapping[str, int], NDArray[np.intp]]] = {}
-        """The numbers that sets use for the values of the namespaces' column, for the current evaluation."""
+        """For the current evaluation, the number that the sets give to each value of the namespaces' column."""
         self._used: Chosen = np.zeros(FIRST_SIZE, np.bool_)
 
     def appear(self, signature: int, placed: PlacedPod) -> None:
@@ -78,7 +78,7 @@ class SignatureLabels:
                 column.put(signature, value)
 
     def vanish(self, signature: int, placed: PlacedPod) -> None:
-        """Remove a signature from the columns, because no placed pod has it any more.
+        """Remove a signature from the columns, because no placed pod has the signature any more.
 
         Cost: O(columns) or O(labels), whichever is less.
         """
@@ -97,27 +97,27 @@ class SignatureLabels:
         return self._used[: len(self._present)].copy()
 
     def prepare(self, selectors: Iterable[LabelMatcher]) -> None:
-        """Create the columns of all labels that some selectors read, so that the selectors can be evaluated.
+        """Create the columns of all labels that some selectors read, before the selectors are evaluated.
 
         Cost: if a column is missing, O(labels of all signatures) at most, once for all selectors.
         """
         self._prepared |= self._columns.of_selectors(selectors)
 
     def prepared(self) -> tuple[LabelColumn, ...]:
-        """End an evaluation and return the columns that it used, so that the caller keeps them alive."""
+        """End an evaluation; return the columns that it used, which the caller keeps alive."""
         prepared, asked = set(self._prepared.values()), self._asked
         self._prepared, self._asked, self._meant, self._numbers = {}, {}, {}, {}
         return (*(prepared if len(prepared) <= MOST_HELD else ()), *asked.values())
 
     def restrict(self, chosen: Chosen, selector: LabelMatcher) -> None:
-        """Remove the signatures that a selector does not select; the selector must have been passed to `prepare`.
+        """Remove from a mask the signatures that a selector does not match; `prepare` must have got the selector.
 
         Shapes: chosen (S,).
         """
         restrict(chosen, selector, self._prepared)
 
     def select(self, chosen: Chosen, selector: LabelMatcher, beside: Iterable[LabelMatcher] = ()) -> None:
-        """Remove the signatures that a selector does not select, creating missing columns unless signatures are few.
+        """Remove from a mask the signatures that a selector does not match; create missing columns if needed.
 
         Args:
             chosen: The signatures.
@@ -136,7 +136,7 @@ class SignatureLabels:
             chosen[signature] = placed is not None and selector.matches_at_once(placed.pod.metadata.labels)
 
     def within(self, chosen: Chosen, namespaces: SetOfNamespaces | None, also: Collection[str] = ()) -> None:
-        """Remove the signatures of pods outside of the given namespaces.
+        """Remove from a mask the signatures of pods outside of the given namespaces.
 
         Args:
             chosen: The signatures.
@@ -156,7 +156,7 @@ class SignatureLabels:
         keep(chosen, column.objects[meant[column.codes]])
 
     def _numbered(self, numbers: Mapping[str, int], column: LabelColumn) -> NDArray[np.intp]:
-        """Return the number in `numbers` of each namespace in the column; −1 for a namespace without a number."""
+        """Return the number of each namespace in the column; −1 for a namespace that is not in `numbers`."""
         known = self._numbers.get(id(numbers))
         if known is None:
             found = np.array([numbers.get(name, -1) for name in column.numbers], np.intp)
@@ -164,7 +164,7 @@ class SignatureLabels:
         return known[1]
 
     def in_namespace(self, chosen: Chosen, name: str) -> None:
-        """Remove the signatures of pods outside of one namespace.
+        """Remove from a mask the signatures of pods outside of one namespace.
 
         Shapes: chosen (S,).
         """
@@ -172,14 +172,14 @@ class SignatureLabels:
         keep(chosen, column.objects[column.numbered((name,))[column.codes]])
 
     def staying(self, chosen: Chosen) -> None:
-        """Remove the signatures of pods that are being deleted.
+        """Remove from a mask the signatures of pods that are being deleted.
 
         Shapes: chosen (S,).
         """
         chosen[self._other(LEAVING).objects] = False
 
     def add_by_label(self, totals: NDArray[np.int64], label: str, weighted: Iterable[tuple[LabelMatcher, int]]) -> int:
-        """Add the weights of selectors that read a single label to the signatures that they select.
+        """Add to the totals of signatures the weights of the matching selectors, which read one common label.
 
         Args:
             totals: The sums of weights, to which the result is added later.
@@ -229,7 +229,7 @@ class SignatureLabels:
 
 
 def _value(kind: str, placed: PlacedPod) -> str | None:
-    """Return a pod's value in the column for namespaces or for pods being deleted; None for a pod without a value."""
+    """Return a pod's value in the column for namespaces or for pods that are being deleted; None without value."""
     metadata = placed.pod.metadata
     if kind == NAMESPACE:
         return metadata.namespace

@@ -1,4 +1,4 @@
-"""`SignatureValues`: index of signatures by a value of their pods, for counters of the pods with one value.
+"""`SignatureValues`: the signatures by a value of their pods, for counters that count pods with one value.
 
 A rule such as "pods with the same label as this pod" has a counter for each pod class; the index finds the few
 signatures with the value. An index exists as long as a counter uses it.
@@ -12,11 +12,11 @@ from typing import NamedTuple
 from policysched.state.placed.pods import PlacedPod
 
 Read = Callable[[PlacedPod], Hashable]
-"""Function that returns the indexed value of a pod; it may read only fields that the pod's signature includes."""
+"""Function that returns the indexed value of a pod; it reads only fields that the pod's signature includes."""
 
 
 class SignatureValues:
-    """Index of signatures by a value of their pods.
+    """An index of the signatures by a value of their pods.
 
     Args:
         read: Returns the value of a pod.
@@ -40,7 +40,7 @@ class SignatureValues:
         return SharedValue(self, value)
 
     def vanish(self, signature: int) -> None:
-        """Remove a signature from the index, because no placed pod has it any more."""
+        """Remove a signature from the index, because no placed pod has the signature any more."""
         if signature not in self._values:
             return
         value = self._values.pop(signature)
@@ -50,19 +50,19 @@ class SignatureValues:
             del self._by_value[value]
 
     def having(self, value: Hashable) -> Collection[int]:
-        """Return the signatures whose pods have a value."""
+        """Return the signatures whose pods have a given value."""
         return self._by_value.get(value, ())
 
 
 class SharedValue(NamedTuple):
-    """A value of pods, with the index of the signatures that have the value."""
+    """A value of pods, with the index that has the signatures of these pods."""
 
     signatures: SignatureValues
     value: Hashable
 
 
 class Demand(NamedTuple):
-    """A value that all pods counted by a pod counter have.
+    """A value that every pod counted by a pod counter has.
 
     Args:
         key: Identifies `read`: equal keys share an index.

@@ -1,4 +1,4 @@
-"""`AgeTable`: ages of nodes as a column, in steps of ten seconds; `ClusterTime`: the time that decisions read.
+"""`AgeTable`: the ages of nodes in steps of ten seconds. `ClusterTime`: the time that decisions read.
 
 The steps of a node begin at its creation. A node without a creation time, or with a creation time in the future, has
 the age 0.
@@ -27,7 +27,7 @@ STEP = 10.0
 
 
 class NodeAges:
-    """The age of each node by row, updated as long as a user refers to this object."""
+    """The age of each node by row, kept up to date as long as a user refers to this object."""
 
     __slots__ = ("__weakref__", "_ages", "_created", "_journal")
 
@@ -45,14 +45,14 @@ class NodeAges:
         return self._ages.data
 
     def exact(self, seconds: float) -> NDArray[np.float64]:
-        """Return the ages of all nodes at a time, not rounded to steps.
+        """Return the ages of all nodes at a time, without rounding to steps.
 
         Shapes: (capacity,). Missing: minus infinity.
         """
         return seconds - self._created.data
 
     def store(self, row: int, created: float, now: float) -> float:
-        """Set the creation time of a row's node; return the time at which its rounded age changes next."""
+        """Set the creation time of a row's node; return the time of the next change of its rounded age."""
         if created != self._created.data[row]:
             self._created.data[row] = created
             self._ages.data[row] = age(created, now)
@@ -60,7 +60,7 @@ class NodeAges:
         return created + (math.floor((now - created) / STEP) + 1) * STEP if math.isfinite(created) else math.inf
 
     def advance(self, seconds: float) -> float:
-        """Update all ages and record the changed rows in the journal; return the time of the next change."""
+        """Update all ages at a time; record changed rows in the journal, and return the time of the next change."""
         created = self._created.data
         known = np.flatnonzero(np.isfinite(created))
         steps = np.floor((seconds - created[known]) / STEP)
@@ -72,7 +72,7 @@ class NodeAges:
 
 
 class AgeTable:
-    """Creates the shared `NodeAges` at the first use; they exist as long as a user refers to them."""
+    """Creates the `NodeAges` that all users share; they exist as long as a user refers to them."""
 
     def __init__(self, columns: ColumnSet, nodes: NodeTable, journal: Journal, time: ClusterTime) -> None:
         self._columns = columns
@@ -82,12 +82,12 @@ class AgeTable:
         self._held: weakref.ref[NodeAges] | None = None
 
     def held(self) -> NodeAges:
-        """Return the ages of nodes, which are updated as long as the caller refers to them."""
+        """Return the ages of nodes, which stay up to date as long as the caller refers to them."""
         ages = self._held() if self._held is not None else None
         return ages if ages is not None else self._make()
 
     def store(self, row: int, node: Node | None) -> None:
-        """Set the node of a row whose age is to be computed; None removes the node."""
+        """Set the node of a row, whose age is computed from now on; None removes the node."""
         ages = self._held() if self._held is not None else None
         if ages is not None:
             self._time.expect(ages.store(row, _created(node), self._time.seconds))
@@ -103,7 +103,7 @@ class AgeTable:
 
 
 def age(created: float, now: float) -> float:
-    """Return the age for a creation time, rounded down to whole steps. Units: seconds."""
+    """Return the age at a time of an object created at another time, rounded down to steps. Units: seconds."""
     return max(math.floor((now - created) / STEP) * STEP, 0.0) if math.isfinite(created) else 0.0
 
 
@@ -113,10 +113,10 @@ def _created(node: Node | None) -> float:
 
 
 class Timed(Protocol):
-    """Protocol of an object that `ClusterTime` updates as time passes; it supports weak references."""
+    """Protocol of objects that `ClusterTime` updates when its time changes; they support weak references."""
 
     def advance(self, seconds: float) -> float:
-        """Update the object for a time, later or earlier than before; return the time of its next change."""
+        """Update the object for a time, which may be earlier than before; return the time of its next change."""
 
 
 class ClusterTime:
@@ -137,10 +137,10 @@ class ClusterTime:
             self._due = min((one.advance(seconds) for one in self._timed), default=math.inf)
 
     def include(self, timed: Timed) -> None:
-        """Update an object whenever the time changes from now on."""
+        """Update an object at each change of the time from now on."""
         self._timed.add(timed)
         self.expect(timed.advance(self.seconds))
 
     def expect(self, seconds: float) -> None:
-        """Record a time at which an included object changes, so that the object is updated then."""
+        """Record the time at which an included object changes next, so that it is updated then."""
         self._due = min(self._due, seconds)

@@ -1,4 +1,4 @@
-"""`AmountTables`: nodes' resources (allocatable, requested, requested for scores); `PortTable`: host ports in use.
+"""`AmountTables`: allocatable and requested resources of nodes. `PortTable`: host ports in use.
 
 A resource has a place, the same in all three tables, from its first use until no node has any of it. The resources of
 `ALWAYS` keep their places; cpu and memory are adjacent, so that most pods read a slice. Place 0 means all other
@@ -48,75 +48,75 @@ Places = slice | NDArray[np.intp]
 CPU: Final = 1
 MEMORY: Final = 2
 ALWAYS: Final = ("cpu", "memory", "ephemeral-storage")
-"""Resources that always have a row in the tables (a "place"), even if no node has them."""
+"""The resources that always have a place (a row in the tables), even if no node has them."""
 FIRST_PLACES: Final = 1 + len(ALWAYS)
 WIDEST: Final = 2**56 - 1
-"""Largest amount for fast arithmetic, 64Pi bytes: percentages of such amounts fit into 64 bits."""
+"""Largest amount, 64Pi bytes, of which percentages fit into 64 bits, so that fast arithmetic is exact."""
 MOST_KNOWN: Final = 64
-"""Maximum number of resource lists whose places are cached; above it, the cache is emptied."""
+"""Maximum number of resource lists whose places are cached; beyond it, the cache is emptied."""
 NOTHING: Final[Mapping[str, int]] = {}
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - a wildcard to compare with, nothing is bound to it
 HostPort = tuple[str, str, int]
-"""A host port: address (never empty), protocol (never empty) and port number (never 0)."""
+"""A host port: address and protocol, which are never empty, and port number, which is never 0."""
 Port = tuple[str, int]
-"""A port without address: protocol and port number."""
+"""A host port without its address: protocol and port number."""
 FEW = 8
-"""Number of rows up to which host ports are compared row by row, not as arrays."""
+"""Number of rows up to which host ports are compared row by row instead of with arrays."""
 
 
 class AmountTables:
-    """Amounts of resources by "place" (a resource's index) and row: allocatable, requested, requested for scores."""
+    """Allocatable, requested, and minimum-adjusted requested amounts of nodes, by place of the resource and by row."""
 
     def __init__(self, columns: ColumnSet) -> None:
         self.stamp = 0
-        """Changes when a node has a new resource, or the place of a resource changes."""
+        """A stamp that changes if a node has a new resource, or the place of a resource changes."""
         self.odd = False
-        """Whether an amount below 0 or above `WIDEST` was ever in the tables."""
+        """Whether any amount was ever below 0 or above `WIDEST`."""
         self._columns = columns
         self._names = ["", *ALWAYS]
         self._places = {name: place for place, name in enumerate(self._names) if place}
         self._offers = [0] * FIRST_PLACES
-        """Number of rows with the resource of each place."""
+        """Number of rows whose node has the resource of each place."""
         self._known: dict[tuple[str, ...], Places] = {}
-        """Places by list of resources, until `stamp` changes."""
+        """The places for each list of resources, cached until `stamp` changes."""
         self._idle: dict[int, dict[str, int]] = {}
-        """Allocatable amounts of resources without a place, by row."""
+        """The allocatable amounts of resources without a place, by row."""
         self._idle_on: Counter[str] = Counter()
-        """Number of rows with each resource without a place."""
+        """Number of rows whose node has each resource without a place."""
         self._unplaced: dict[int, dict[str, int]] = {}
-        """Requested amounts of resources without a place, by row, without zeros."""
+        """The requested amounts of resources without a place, by row; amounts of 0 are left out."""
         self._owing: dict[int, int] = {}
-        """Number of negative sums among them, by row: they wrapped around."""
+        """Number of negative amounts among `_unplaced`, by row; such sums exceeded 64 bits."""
         self._allocatable = columns.new(np.int64, depth=FIRST_PLACES)
         self._requested = columns.new(np.int64, depth=FIRST_PLACES)
         self._counted = columns.new(np.int64, depth=FIRST_PLACES)
 
     @property
     def allocatable(self) -> Amounts:
-        """Allocatable amounts; 0 for a resource that the node does not have."""
+        """The allocatable amounts; 0 for a resource that a node does not have."""
         return self._allocatable.data
 
     @property
     def requested(self) -> Amounts:
-        """Requested amounts, as the sum over placed and assumed pods."""
+        """The requested amounts: sums over placed and assumed pods."""
         return self._requested.data
 
     @property
     def counted(self) -> Amounts:
-        """Requested amounts with minimum values per pod: NonZeroRequested."""
+        """The requested amounts with kube-scheduler's minimum per pod (NonZeroRequested)."""
         return self._counted.data
 
     @property
     def owing(self) -> Mapping[int, int]:
-        """Rows on which the requested amount of a resource that no node has is negative."""
+        """The rows with a negative requested amount of a resource that no node has."""
         return self._owing
 
     def place(self, resource: str) -> int:
-        """Return the index of a resource in the tables, 0 if no node has it; the call may replace the tables."""
+        """Return the place of a resource, 0 if no node has the resource; the call may replace the tables."""
         return self._places.get(resource) or (self._add(resource) if resource in self._idle_on else 0)
 
     def places(self, resources: tuple[str, ...]) -> Places:
-        """Return the indexes of resources in the tables, as a slice if adjacent; valid until the next change."""
+        """Return the places of resources, as a slice if they are adjacent; valid until the next change."""
         found = self._known.get(resources)
         if found is None:
             found = _together([self.place(one) for one in resources])
@@ -126,7 +126,7 @@ class AmountTables:
         return found
 
     def unplaced(self, row: int) -> Mapping[str, int]:
-        """Return the requested amounts of a row for resources that no node has."""
+        """Return the requested amounts on a row of the resources that no node has."""
         return self._unplaced.get(row, NOTHING)
 
     def requested_on(self, row: int, resource: str) -> int:
@@ -165,7 +165,7 @@ class AmountTables:
                 self._remove(name)
 
     def take(self, row: int, pod_resources: PodResources, count: int) -> None:
-        """Add a pod's requests to the requested amounts of its row, or subtract them with a count of -1."""
+        """Add a pod's requests to the requested amounts of a row; `count` -1 subtracts them."""
         requested, counted = self._requested.data, self._counted.data
         for resource, amount in pod_resources.amounts:
             place = self._places.get(resource)
@@ -182,14 +182,14 @@ class AmountTables:
         counted[MEMORY, row] = memory if 0 <= memory <= WIDEST else self._sum(memory)
 
     def _sum(self, total: int) -> int:
-        """Wrap a requested amount to 64 bits, and record that an amount is below 0 or above `WIDEST`."""
+        """Return a requested amount wrapped to 64 bits; record if it is below 0 or above `WIDEST`."""
         if 0 <= total <= WIDEST:
             return total
         self.odd = True
         return wrap(total)
 
     def _keep_idle(self, row: int, amounts: dict[str, int]) -> None:
-        """Store a row's allocatable amounts of resources that have no place in the tables yet."""
+        """Store a row's allocatable amounts of resources that have no place yet."""
         for name in self._idle.pop(row, NOTHING):
             self._idle_on[name] -= 1
             if not self._idle_on[name]:
@@ -201,7 +201,7 @@ class AmountTables:
             self._idle_on.update(amounts.keys())
 
     def _add(self, name: str) -> int:
-        """Give a resource a place in the tables, with its allocatable and requested amounts; return the place."""
+        """Give a resource a place, with its allocatable and requested amounts; return the place."""
         place = self._places[name] = len(self._names)
         self._names.append(name)
         self._offers.append(self._idle_on.pop(name))
@@ -237,12 +237,12 @@ class AmountTables:
         self._changed()
 
     def _changed(self) -> None:
-        """Change the stamp and drop the cached places, because places or resources changed."""
+        """Change the stamp and drop cached places, because places or resources changed."""
         self._known.clear()
         self.stamp += 1
 
     def _put(self, row: int, resource: str, amount: int) -> None:
-        """Set the requested amount of a resource without a place."""
+        """Set the requested amount on a row of a resource without a place."""
         amounts = self._unplaced.setdefault(row, {})
         before = amounts.pop(resource, 0)
         if amount:
@@ -263,7 +263,7 @@ class AmountTables:
 
 
 def are_ordinary(amounts: Iterable[int]) -> bool:
-    """Return whether all amounts are between 0 and `WIDEST`, so that fast arithmetic is exact."""
+    """Return whether all amounts are from 0 to `WIDEST`, so that fast arithmetic is exact."""
     together = 0
     for amount in amounts:
         together |= amount
@@ -271,7 +271,7 @@ def are_ordinary(amounts: Iterable[int]) -> bool:
 
 
 def at(table: Amounts, places: Places, rows: Rows) -> Amounts:
-    """Return the amounts of some resources, given by their places, on some rows. Read-only.
+    """Return the amounts at some places of a table on some rows; read-only.
 
     Shapes: k places, R rows -> (k, R).
     """
@@ -289,7 +289,7 @@ def _together(places: Sequence[int]) -> Places:
 
 @dataclass(frozen=True, slots=True)
 class PodResources:
-    """What a pod requests: amounts by resource name (cpu in millicores, others whole), and host ports."""
+    """The amounts and host ports that a pod requests; cpu is in millicores, other resources are in whole units."""
 
     amounts: tuple[tuple[str, int], ...]
     nonzero_cpu_millis: int
@@ -321,23 +321,23 @@ _BY_RULE: Final[Mapping[AmountsInUse, PodPartCache[PodResources]]] = {
 
 
 def pod_resources_by(in_use: AmountsInUse) -> PodPartCache[PodResources]:
-    """Return the function that returns a pod's amounts and host ports, cached for all pods with equal requests."""
+    """Return the function that returns a pod's `PodResources`, cached for pods with equal requests."""
     return _BY_RULE[in_use]
 
 
 class PortTable:
-    """Host ports in use on each node, by port and row."""
+    """The host ports in use on each node, by port and row."""
 
     __slots__ = ("_on_row", "_used")
 
     def __init__(self) -> None:
         self._used: dict[Port, dict[int, dict[str, int]]] = {}
-        """Number of uses of each address, by port and row."""
+        """For each port and row, how many pods use the port at each address."""
         self._on_row: dict[int, dict[Port, dict[str, int]]] = {}
-        """The same dictionaries by row and port."""
+        """The dictionaries of `_used`, by row and port."""
 
     def taken(self, wanted: WantedPorts, rows: Rows, size: int) -> NDArray[np.bool_]:
-        """Return, for each row, whether a wanted host port conflicts with a port in use.
+        """Return a mask of the rows on which a wanted host port conflicts with a port in use.
 
         Args:
             wanted: The ports.
@@ -374,7 +374,7 @@ class PortTable:
         )
 
     def add(self, row: int, ports: Iterable[HostPort], count: int = 1) -> None:
-        """Record that a pod on a row uses host ports, or with a count of -1 that it uses them no more."""
+        """Record that a pod on a row uses host ports; `count` -1 records that the pod no longer uses them."""
         for address, protocol, number in ports:
             port = protocol, number
             addresses = self._used.setdefault(port, {}).setdefault(row, {})
@@ -399,7 +399,7 @@ class PortTable:
 
 
 class WantedPorts:
-    """The host ports that a pod requests, to find conflicts with ports in use."""
+    """The host ports that a pod requests, for finding conflicts with ports in use."""
 
     __slots__ = ("__weakref__", "addresses")
 
@@ -410,12 +410,12 @@ class WantedPorts:
             self.addresses.setdefault((protocol, number), set()).add(address)
 
     def meets(self, address: str, port: Port) -> bool:
-        """Return whether the requested ports conflict with the use of a port at an address."""
+        """Return whether any requested port conflicts with a port in use at an address."""
         asked = self.addresses.get(port)
         return asked is not None and (address == ANY_ADDRESS or ANY_ADDRESS in asked or address in asked)
 
     def count(self, ports: Iterable[HostPort]) -> int:
-        """Return how many host ports of a placed pod conflict with the requested ports."""
+        """Return how many host ports of another pod conflict with the requested ports."""
         return sum(self.meets(address, (protocol, number)) for address, protocol, number in ports)
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""`Column`: a growing array with one element per row; `ColumnSet`: all columns of a cluster; array functions.
+"""`Column`: a growing array with one element per row. `ColumnSet`: all columns of a cluster. Array functions.
 
 A column's `data` has an element for each row of the capacity and is replaced when the capacity grows, so callers read
 it again after each change and slice it to the rows in use.
@@ -21,7 +21,7 @@ from policysched.model.quantity import MIN
 
 FIRST_CAPACITY = 64
 RowNumbers = NDArray[np.intp]
-"""Row numbers in NumPy's index type, which needs no conversion."""
+"""Row numbers in NumPy's index type."""
 Rows = slice | RowNumbers
 NO_ROWS: Final[RowNumbers] = np.zeros(0, np.intp)
 Whole = NDArray[np.int64]
@@ -30,13 +30,13 @@ IntegerT = TypeVar("IntegerT", bound=np.integer[Any])
 BEYOND: Final = 2.0**63
 """Smallest float that is larger than every int64."""
 BYTES_PER_ARRAY, BYTES_PER_VALUE = 1024, 8
-"""Estimated memory of an array over all rows: a fixed part, and a part per row. Units: bytes."""
+"""Estimated memory of an array over all rows: per array, and per row. Units: bytes."""
 _SMALL: Final = 64
-"""Largest number up to which `counted` always uses an array with an element per number."""
+"""Largest number up to which `counted` uses an array with one element for each number."""
 
 
 class Column:
-    """A growing array with one element per row; with a depth, several such arrays as one matrix."""
+    """A growing array with one element per row; with a depth, a matrix of several such arrays."""
 
     __slots__ = ("__weakref__", "data", "fill")
 
@@ -46,7 +46,7 @@ class Column:
 
     @property
     def codes(self) -> NDArray[Any]:
-        """The elements as codes of an `Interner`."""
+        """The elements, as the interner codes that the column uses."""
         return self.data
 
     def resize(self, depth: int) -> None:
@@ -63,12 +63,12 @@ class Column:
         self.data = data
 
     def narrow(self, capacity: int) -> None:
-        """Reduce the capacity of the column."""
+        """Reduce the capacity; elements beyond it are dropped."""
         self.data = self.data[..., :capacity].copy()
 
 
 class ColumnSet:
-    """All columns of a cluster, with equal capacity; a column is removed when no user refers to it."""
+    """All columns of a cluster, which have equal capacity; a column without users is dropped."""
 
     __slots__ = ("_columns", "capacity")
 
@@ -77,7 +77,7 @@ class ColumnSet:
         self._columns: weakref.WeakSet[Column] = weakref.WeakSet()
 
     def new(self, dtype: type[np.generic], fill: float = 0, *, depth: int = 0) -> Column:
-        """Add a column filled with one value.
+        """Add a column whose elements have one value.
 
         Shapes: data (capacity,), with a depth (depth, capacity).
         """
@@ -86,13 +86,13 @@ class ColumnSet:
         return column
 
     def grow(self) -> None:
-        """Double the number of rows for which all columns have space."""
+        """Double the capacity of all columns."""
         self.capacity *= 2
         for column in list(self._columns):
             column.widen(self.capacity)
 
     def shrink(self, rows: int) -> None:
-        """Halve the capacity as often as `rows` still fit."""
+        """Halve the capacity of all columns as often as `rows` rows still fit."""
         while self.capacity > FIRST_CAPACITY and rows <= self.capacity // 2:
             self.capacity //= 2
         for column in list(self._columns):
@@ -142,14 +142,14 @@ def counted(numbers: NDArray[IntegerT]) -> tuple[list[int], list[int]]:
 
 
 def _begins(ordered: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
-    """Return a mask of the numbers that differ from the number before them. Shapes: (R,) -> (R,)."""
+    """Return a mask of the elements that differ from their predecessor. Shapes: (R,) -> (R,)."""
     begins = np.ones(ordered.size, np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=begins[1:])
     return begins
 
 
 def quotients(numbers: Whole, divisors: Whole | int) -> Whole:
-    """Divide integers, rounding towards zero; no divisor may be 0.
+    """Return quotients of integers, rounded towards zero; no divisor may be 0.
 
     Shapes: as NumPy broadcasts them.
     """
@@ -162,7 +162,7 @@ def quotients(numbers: Whole, divisors: Whole | int) -> Whole:
 
 
 def from_floats(values: Floats) -> Whole:
-    """Convert floats to int64, rounding towards zero; values outside of int64 become the lowest int64.
+    """Return floats as int64, rounded towards zero; values outside of int64 become the lowest int64.
 
     Shapes: (...) -> (...).
     """

@@ -1,4 +1,4 @@
-"""Topology domains: the values of a node label as dense numbers, so that a sum by domain is one array operation.
+"""Topology domains: each value of a node label has a number, so that sums by domain are array operations.
 
 The values are numbered from 1; 0 means that a row does not have the label. If most numbers are unused, all values are
 numbered again, and `Domains.numbers_stamp` changes.
@@ -23,13 +23,13 @@ _READ = int(Aspect.LABELS | Aspect.PRESENCE)
 
 
 class Grouping(abc.ABC):
-    """The topology domain of each row, as consecutive numbers. Call `refresh` before reading."""
+    """The topology domain of each row, as consecutive numbers; `refresh` before reading."""
 
     __slots__ = ("__weakref__", "_alone", "_alone_at", "_nodes", "of_row", "stamp")
 
     def __init__(self, nodes: NodeTable) -> None:
         self.stamp = 0
-        """Changes when the domain of a row may have changed, or a number is added."""
+        """A stamp that changes if the domain of a row may have changed, or a number was added."""
         self.of_row: NDArray[np.intp] = np.zeros(0, np.intp)
         """The domain of each row. Shapes: (capacity,)."""
         self._nodes = nodes
@@ -51,14 +51,14 @@ class Grouping(abc.ABC):
 
     @property
     def alone(self) -> bool:
-        """Whether each domain has at most one row, as with host names; rows without the label are ignored."""
+        """Whether each domain has at most one row, as for host names; rows without the label are ignored."""
         if self._alone_at != self.stamp:
             self._alone = int(np.bincount(self.of_row)[NO_DOMAIN + 1 :].max(initial=0)) <= 1
             self._alone_at = self.stamp
         return self._alone
 
     def rows_in(self, chosen: NDArray[np.bool_]) -> RowNumbers:
-        """Return the rows in use whose domain is chosen, in ascending order.
+        """Return the rows in use whose domain is in a mask, in ascending order.
 
         Args:
             chosen: Whether each domain is chosen.
@@ -69,7 +69,7 @@ class Grouping(abc.ABC):
 
 
 class Domains(Grouping):
-    """The topology domains of one node label: nodes with equal values are in one domain."""
+    """The topology domains of one node label: nodes with equal values belong to one domain."""
 
     __slots__ = ("_journal", "_numbers", "_seen", "key", "numbers_stamp")
 
@@ -77,7 +77,7 @@ class Domains(Grouping):
         super().__init__(nodes)
         self.key = key
         self.numbers_stamp = 0
-        """Changes when numbers may have other values than before."""
+        """A stamp that changes if a number may stand for another value than before."""
         self._journal = journal
         self._numbers: dict[int, int] = {}
         self._seen = 0
@@ -91,18 +91,18 @@ class Domains(Grouping):
 
     @property
     def codes(self) -> NDArray[np.int32]:
-        """The code that the interner has for the label value of each domain."""
+        """The interner code of each domain's label value."""
         return np.fromiter(self._numbers, np.int32, len(self._numbers))
 
     def number(self, value: str) -> int:
-        """Return the domain number of a label value; a value that no node has gets a number too."""
+        """Return the domain number of a label value; a value without a number gets one."""
         known = len(self._numbers)
         number = self._number(self._nodes.strings.code(value))
         self.stamp += len(self._numbers) > known
         return number
 
     def refresh(self) -> None:
-        """Update the domains of rows whose labels changed.
+        """Update the domains of the rows whose labels changed.
 
         Cost: O(changed rows).
         """
@@ -147,7 +147,7 @@ class Domains(Grouping):
 
 
 class DomainTable:
-    """Creates and shares the topology domains of the labels in use."""
+    """Creates the topology domains of each label in use, and shares them between users."""
 
     def __init__(self, nodes: NodeTable, journal: Journal) -> None:
         self._nodes = nodes
@@ -155,7 +155,7 @@ class DomainTable:
         self._by_key: weakref.WeakValueDictionary[str, Domains] = weakref.WeakValueDictionary()
 
     def of(self, key: str) -> Domains:
-        """Return the topology domains of a label, shared while they are in use."""
+        """Return the topology domains of a label; all users get the same object."""
         domains = self._by_key.get(key)
         if domains is None:
             domains = self._by_key[key] = Domains(key, self._nodes, self._journal)

@@ -1,4 +1,4 @@
-"""`Interner`: integer codes for values, so that columns compare integers; `TextColumns`: labels as code columns.
+"""`Interner`: gives values integer codes, which columns compare. `TextColumns`: texts such as labels as columns.
 
 If most codes are in no column any more, they are reused, and `stamp` changes. Codes in the columns that the
 interner knows stay valid; other stored codes are invalid after that.
@@ -20,17 +20,17 @@ from policysched.state.tables.columns import Column, ColumnSet
 
 T = TypeVar("T", bound=Hashable)
 MISSING: Final = -1
-"""Code in a column for a row without a value."""
+"""The code, in a column, of a row without a value."""
 UNKNOWN: Final = -2
-"""Code for comparisons with a value that no column contains; no column contains this code."""
+"""A code that no column contains, for comparisons with a value that has no code."""
 SPARE: Final = 1024
-"""Number of unused codes that an interner keeps without cleaning up."""
+"""Number of unused codes that an interner keeps before it searches for unused codes."""
 MAX_KEYS = 1024
-"""Maximum number of columns for labels, for annotations and for other texts; above it, the oldest is dropped."""
+"""Maximum number of columns for labels, for annotations and for other texts; beyond it, the oldest is dropped."""
 
 
 class Holder(Protocol):
-    """Protocol of an object that uses codes of an interner, such as a column."""
+    """Protocol of objects, such as columns, that use codes of an interner."""
 
     @property
     def codes(self) -> NDArray[np.integer]:
@@ -38,7 +38,7 @@ class Holder(Protocol):
 
 
 class Interner(Generic[T]):
-    """Integer codes for values, from 0 on; a code that no column contains any more can be reused.
+    """Gives each value an integer code from 0 on; a code that no holder uses any more can be used again.
 
     Args:
         spare: Number of codes that are always kept.
@@ -48,16 +48,16 @@ class Interner(Generic[T]):
 
     def __init__(self, spare: int = SPARE) -> None:
         self.stamp = 0
-        """Changes when codes are reused: a code that is in no column may have another value then."""
+        """A stamp that changes if codes may have got other values."""
         self._codes: dict[T, int] = {}
         self._values: list[T | None] = []
         self._free: list[int] = []
         self._holders: weakref.WeakSet[Holder] = weakref.WeakSet()
         self._spare = self._most = spare
-        """Number of codes at which unused codes are searched next."""
+        """Number of codes at which the interner next searches for unused codes."""
 
     def code(self, value: T) -> int:
-        """Return the code of a value; assign a code if the value is new."""
+        """Return the code of a value; a value without a code gets one."""
         code = self._codes.get(value)
         if code is None:
             code = self._codes[value] = self._new(value)
@@ -68,15 +68,15 @@ class Interner(Generic[T]):
         return self._codes.get(value, MISSING)
 
     def sought(self, value: T) -> int:
-        """Return the code of a value for comparisons with columns; UNKNOWN if the value has no code."""
+        """Return the code of a value for comparisons with columns; UNKNOWN for a value without a code."""
         return self._codes.get(value, UNKNOWN)
 
     def value(self, code: int) -> T:
-        """Return the value that has a code."""
+        """Return the value of a code."""
         return cast("T", self._values[code])
 
     def hold(self, holder: Holder) -> None:
-        """Keep the codes that a column or another holder uses, as long as the holder exists."""
+        """Keep the codes that a holder, such as a column, uses, as long as the holder exists."""
         self._holders.add(holder)
 
     @property
@@ -85,7 +85,7 @@ class Interner(Generic[T]):
         return len(self._codes)
 
     def tidy(self) -> None:
-        """Drop the codes that no holder uses, if at least half of all codes may be unused.
+        """Drop the codes that no holder uses, if at least half of the codes may be unused.
 
         Do not call it during a computation, which may use codes that no holder has.
         Cost: O(1), occasionally O(elements of the holders).
@@ -128,23 +128,23 @@ class Interner(Generic[T]):
 
 
 class Strings(Interner[str]):
-    """Integer codes for texts: label values, names, zones."""
+    """Gives texts, such as label values and names, integer codes."""
 
     __slots__ = ()
 
     def text(self, code: int) -> str:
-        """Return the text that has a code."""
+        """Return the text of a code."""
         return self.value(code)
 
 
 class TextColumns:
-    """Columns of text codes by key, such as a label key; each row has a map of texts."""
+    """Columns of text codes by key, such as a label key; each row has one text for each of its keys."""
 
     __slots__ = ("_by_key", "_columns", "_empty", "_rows_with", "_strings", "stamp")
 
     def __init__(self, columns: ColumnSet, strings: Strings) -> None:
         self.stamp = 0
-        """Changes when a key appears on its first row, or disappears from its last row."""
+        """A stamp that changes if the first row gets a key, or the last row loses it."""
         self._columns = columns
         self._strings = strings
         self._by_key: dict[str, Column] = {}
@@ -152,7 +152,7 @@ class TextColumns:
         self._rows_with: dict[str, int] = {}
 
     def __contains__(self, key: str) -> bool:
-        """Return whether any row has a text under the key."""
+        """Return whether any row has a text for the key."""
         return key in self._rows_with
 
     def __len__(self) -> int:
@@ -160,7 +160,7 @@ class TextColumns:
         return len(self._by_key)
 
     def column(self, key: str, maps: Sequence[Mapping[str, str]]) -> Column:
-        """Return the column of a key; create it from the rows' maps at the first use.
+        """Return the column of a key; create it from the texts of all rows at the first use.
 
         Shapes: data (capacity,) int32 codes.
         Missing: -1.
@@ -192,7 +192,7 @@ class TextColumns:
             column.data[row] = MISSING if value is None else self._strings.code(value)
 
     def _count(self, old: Mapping[str, str], texts: Mapping[str, str]) -> None:
-        """Update the number of rows by key, and drop the columns of keys that no row has."""
+        """Update how many rows have each key, and drop the columns of keys that no row has."""
         rows_with, known = self._rows_with, len(self._rows_with)
         for key in texts.keys() - old.keys():
             rows_with[key] = rows_with.get(key, 0) + 1

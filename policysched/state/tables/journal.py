@@ -1,4 +1,4 @@
-"""Journal of changed rows and of the aspects that changed, from which every cache updates itself.
+"""Journal of changed rows with the aspects that changed, by which caches update themselves.
 
 A cache remembers a position; `since` gives the rows that changed after it. Positions that fell out of the ring
 answer None, which means: recompute everything. That keeps the journal's memory fixed however long a cache sleeps.
@@ -18,41 +18,41 @@ RING = 1 << 15
 
 
 class Aspect(IntFlag):
-    """The aspects of a node that can change; a plugin declares which aspects it reads."""
+    """The aspects of a node that can change; plugins declare which aspects they read."""
 
     NONE = 0
     PRESENCE = 1
-    """The node was added, removed or replaced: everything changed."""
+    """The node was added, removed or replaced, so that every aspect may have changed."""
     LABELS = 2
-    """Labels or annotations."""
+    """The labels or annotations of the node."""
     TAINTS = 4
-    """Taints or the unschedulable flag."""
+    """The taints or the unschedulable flag of the node."""
     CAPACITY = 8
-    """Allocatable resources."""
+    """The allocatable resources of the node."""
     CONDITIONS = 16
-    """Conditions of the node, such as Ready."""
+    """The conditions of the node, such as Ready."""
     IMAGES = 32
-    """Images on the node."""
+    """The images on the node."""
     FEATURES = 64
-    """Features that the node declares."""
+    """The features that the node declares."""
     USAGE = 128
-    """Requested resources and the number of pods."""
+    """The requested resources and the number of pods on the node."""
     PORTS = 256
-    """Host ports in use."""
+    """The host ports in use on the node."""
     PODS = 512
-    """Which pods are on the node, or their labels."""
+    """The set of pods on the node, or their labels."""
     AGE = 1024
     """The age of the node."""
     METRICS = 2048
-    """Values of metrics of the node."""
+    """The values of metrics of the node."""
     INFO = 4096
-    """Addresses of the node and versions of its software."""
+    """The addresses of the node and its software versions."""
     POD_DETAILS = 8192
-    """Annotations or phases of pods on the node."""
+    """The annotations or phases of pods on the node."""
 
 
 ABOUT_PODS = Aspect.USAGE | Aspect.PORTS | Aspect.PODS
-"""Aspects of a row that change if a pod is placed on the node or removed from it."""
+"""The aspects of a row that change if a pod is placed on the node or removed from it."""
 ABOUT_NODES = int(Aspect.PRESENCE | Aspect.LABELS | Aspect.TAINTS)
 
 
@@ -69,7 +69,7 @@ ASPECTS = {
 
 
 def aspects_of(action: Action) -> Aspect:
-    """Return the aspects of a row that change with an update of its node."""
+    """Return the aspects of a row that an update of its node changes."""
     aspects = Aspect.NONE
     for part, aspect in ASPECTS.items():
         if action & part:
@@ -78,13 +78,13 @@ def aspects_of(action: Action) -> Aspect:
 
 
 class Journal:
-    """Log of the latest (row, aspects) entries; positions in the log grow forever."""
+    """Log of the most recent changes, each with row and aspects; positions in the log only increase."""
 
     __slots__ = ("_aspects", "_rows", "about_nodes", "position")
 
     def __init__(self) -> None:
         self.about_nodes = 0
-        """The position behind the newest entry about a node's presence, labels or taints.
+        """The position after the newest entry about the presence, labels or taints of a node.
 
         What reads nothing else need not look at placements, which are nearly all entries.
         """
@@ -113,12 +113,12 @@ class Journal:
             self.about_nodes = self.position
 
     def forget(self) -> None:
-        """Drop all entries, so that every cache is recomputed, because row numbers changed."""
+        """Drop all entries because row numbers changed, so that every cache is recomputed."""
         self.position += RING + 1
         self.about_nodes = self.position
 
     def since(self, position: int) -> tuple[RowNumbers, NDArray[np.int32]] | None:
-        """Return the rows and aspects recorded after a position, oldest first; None if some were dropped.
+        """Return rows and aspects that were recorded from a position on, oldest first; None if entries were dropped.
 
         Shapes: two arrays (E,) of the same length; a row may occur several times.
         """

@@ -1,4 +1,4 @@
-"""`LabelColumns`: labels of numbered objects as columns; a selector is evaluated once per distinct label value.
+"""`LabelColumns`: labels of numbered objects as columns, on which a selector is evaluated once per label value.
 
 A label has a column from the first selector that reads it on. All labels that no object has share an empty column.
 """
@@ -16,12 +16,12 @@ from policysched.state.tables.sparse import is_sparse
 
 FIRST_SIZE: Final = 16
 Chosen = NDArray[np.bool_]
-"""Mask of the chosen objects, by object number."""
+"""Mask of selected objects, by object number."""
 Labels = Mapping[str, str]
 
 
 class LabelColumn:
-    """One label: the objects that have the label, and the number of each object's value.
+    """The column of one label: the objects that have the label, and the number of each object's value.
 
     Args:
         absent: For an empty column: the number of labels that share it.
@@ -34,7 +34,7 @@ class LabelColumn:
     def __init__(self, absent: int = 0) -> None:
         self.absent = absent
         self.numbers: dict[str, int] = {}
-        """The numbers of values."""
+        """The number of each value."""
         self._objects: NDArray[np.intp] = np.zeros(FIRST_SIZE, np.intp)
         self._codes: NDArray[np.intp] = np.zeros(FIRST_SIZE, np.intp)
         self._count = 0
@@ -50,7 +50,7 @@ class LabelColumn:
 
     @property
     def codes(self) -> NDArray[np.intp]:
-        """For each object with the label, the number of the object's value."""
+        """The number of the value of each object that has the label."""
         return self._codes[: self._count]
 
     def fill(self, objects: Sequence[int], values: Iterable[str]) -> None:
@@ -92,7 +92,7 @@ class LabelColumn:
         self.numbers = {values[code]: number for number, code in enumerate(kept.tolist())}
 
     def numbered(self, values: Iterable[str]) -> Chosen:
-        """Return a mask over value numbers: whether the value is one of `values`."""
+        """Return a mask, over the numbers of values, of the values in `values`."""
         found: Chosen = np.zeros(len(self.numbers), np.bool_)
         numbers = self.numbers
         found[[numbers[value] for value in values if value in numbers]] = True
@@ -143,7 +143,7 @@ class LabelColumns:
                 column.drop(number)
 
     def of_selectors(self, selectors: Iterable[LabelMatcher]) -> Mapping[str, LabelColumn]:
-        """Return the columns of the labels that selectors read; labels that no object has share an empty column.
+        """Return the columns of the labels that selectors read; labels that no object has share one empty column.
 
         Cost: if a column is missing, O(labels of all objects) at most, once for all labels.
         """
@@ -153,7 +153,7 @@ class LabelColumns:
         return found | self._made(missing) if missing else found
 
     def _made(self, missing: set[str]) -> dict[str, LabelColumn]:
-        """Create the columns of the labels that have none yet."""
+        """Create the columns of the given labels."""
         entries: dict[str, tuple[list[int], list[str]]] = {}
         for number, labels in self._objects():
             if labels.keys().isdisjoint(missing):
@@ -172,14 +172,14 @@ class LabelColumns:
         return made
 
     def _met(self, labels: Labels) -> list[str]:
-        """Return those labels of an object that have a column."""
+        """Return the labels of an object for which a column exists."""
         if len(labels) <= len(self._columns):
             return [key for key in labels if key in self._columns]
         return [key for key in tuple(self._columns) if key in labels]
 
 
 def restrict(chosen: Chosen, selector: LabelMatcher, columns: Mapping[str, LabelColumn]) -> None:
-    """Remove the objects that a selector does not select.
+    """Remove from a mask the objects that a selector does not match.
 
     Args:
         chosen: The objects.
@@ -212,14 +212,14 @@ def restrict(chosen: Chosen, selector: LabelMatcher, columns: Mapping[str, Label
 
 
 def keep(chosen: Chosen, objects: NDArray[np.intp]) -> None:
-    """Remove all chosen objects except the given objects. Shapes: chosen (S,), objects (K,)."""
+    """Remove from a mask all objects except given objects. Shapes: chosen (S,), objects (K,)."""
     kept = objects[chosen[objects]]
     chosen[:] = False
     chosen[kept] = True
 
 
 def _by_label(requirements: Iterable[LabelRequirement]) -> Mapping[str, Sequence[LabelRequirement]]:
-    """Return the requirements, grouped by label."""
+    """Return requirements grouped by label."""
     stated: dict[str, list[LabelRequirement]] = {}
     for one in requirements:
         stated.setdefault(one.key, []).append(one)

@@ -1,4 +1,4 @@
-"""`Metrics`: metrics of nodes as columns; NaN if a node has no value or its value is older than a policy allows.
+"""`Metrics`: the metrics of nodes as columns; NaN without a value, or if it is older than a policy allows.
 
 Values are stored by node name, also for nodes that are added later. Each metric and maximum age in use has a column.
 """
@@ -36,25 +36,25 @@ class MetricColumn:
 
     @property
     def data(self) -> NDArray[np.float64]:
-        """The value of the metric for each row; NaN if there is none.
+        """The value of the metric on each row; NaN without a value.
 
         Shapes: (capacity,). Missing: NaN.
         """
         return self._data.data
 
     def advance(self, seconds: float) -> float:
-        """Remove the values that are too old at a time; return when the next value becomes too old."""
+        """Remove the values that are too old at a time; return the time at which the next value becomes too old."""
         at = self._at.data
         fresh = at >= seconds - self._max_age
         self._show(np.where(fresh, self._values.data, math.nan))
         return float(at.min(initial=math.inf, where=fresh)) + self._max_age
 
     def fill(self, row: int, sample: Sample | None) -> None:
-        """Set the value of a row, None for no value; it becomes visible with the next `advance`."""
+        """Set the value of a row, or None; the column contains it from the next `advance` on."""
         self._values.data[row], self._at.data[row] = (math.nan, -math.inf) if sample is None else sample
 
     def put(self, row: int, sample: Sample | None, seconds: float) -> float:
-        """Set the value of a row and make it visible; return when the value becomes too old."""
+        """Set the value of a row at once; return the time at which the value becomes too old."""
         self.fill(row, sample)
         if sample is None or sample.at < seconds - self._max_age:
             self._put(row, math.nan)
@@ -87,10 +87,10 @@ class Metrics:
         self._samples: dict[MetricKey, Mapping[str, Sample]] = {}
         self._held: weakref.WeakValueDictionary[tuple[MetricKey, float], MetricColumn] = weakref.WeakValueDictionary()
         self.problems: dict[MetricKey, str] = {}
-        """Problems of metrics, from their latest answers."""
+        """Problems in the latest answers about metrics."""
 
     def column(self, key: MetricKey, max_age: float) -> MetricColumn:
-        """Return the column of a metric, which is updated as long as the caller refers to it.
+        """Return the column of a metric, which stays up to date as long as the caller refers to it.
 
         Args:
             key: The metric.
@@ -100,7 +100,7 @@ class Metrics:
         return column if column is not None else self._make(key, max_age)
 
     def take(self, answer: MetricAnswer) -> Change:
-        """Store the values of a metric from a metric source; the returned change has an action if any value changed."""
+        """Store the values in a metric source's answer; the returned change has an action if any value changed."""
         self._say(answer.key, answer.problem)
         if answer.samples is None:
             return Change(Resource.METRICS, Action.NONE, metric=answer.key)

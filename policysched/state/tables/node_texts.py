@@ -1,4 +1,4 @@
-"""Columns of texts that nodes report besides labels: conditions, addresses, versions, values and effects of taints.
+"""Columns of texts of nodes besides labels: conditions, addresses, versions, values and effects of taints.
 
 A text gets a column when a rule first reads it; nodes that are stored later update the column. Rules can compute keys
 from pods, so only the columns used last are kept.
@@ -20,14 +20,14 @@ EFFECTS: Final = ("NoExecute", "NoSchedule", "PreferNoSchedule")
 
 
 class NodeText(NamedTuple):
-    """Identifies a column of node texts: a kind of text, and a key such as a condition's type."""
+    """Identity of a column: a kind of text, and a key such as the type of a condition."""
 
     kind: str
     key: str = ""
 
 
 def strongest_taint(taints: Iterable[Taint], key: str) -> Taint | None:
-    """Return the taint with a key; if several taints have the key, the taint with the strongest effect."""
+    """Return the taint of a key; of several taints with the key, the taint with the strongest effect."""
     found = [taint for taint in taints if taint.key == key]
     return min(found, key=lambda taint: EFFECTS.index(taint.effect) if taint.effect in EFFECTS else len(EFFECTS),
                default=None)  # fmt: skip
@@ -62,11 +62,11 @@ TEXTS: Final[Mapping[str, Callable[[Node, str], str | None]]] = {
     "container_runtime_version": _runtime_version,
     "os_image": lambda node, _: node.status.node_info.os_image or None,
 }
-"""Functions that read a text of a node, by the kind of text; a function returns None if the node has no such text."""
+"""Function for each kind of text that reads the text of a node; None if the node has no such text."""
 
 
 class NodeTexts:
-    """The columns of node texts that rules read, created at their first use.
+    """The columns of node texts that rules read; each is created at its first use.
 
     Shapes: data (capacity,) int32 codes.
     Missing: −1.

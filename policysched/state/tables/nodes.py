@@ -1,4 +1,4 @@
-"""`NodeTable`: the nodes as columns, one row per node, with reuse of rows; `ImageTable`: the images on nodes.
+"""`NodeTable`: nodes as columns; rows of deleted nodes are reused. `ImageTable`: the images on nodes.
 
 A row may have pods without a node: the node was deleted before its pods, or is not known yet. Such a row is not
 `present`, is not evaluated, and keeps its counts for the node. The order of rows never affects results.
@@ -30,14 +30,14 @@ from policysched.state.tables.node_texts import NodeText, NodeTexts
 
 NO_TEXTS: Mapping[str, str] = {}
 SPARE_SETS: Final = 64
-"""Number of sets of taints, and of features, that stay interned after their last node was deleted."""
+"""Number of sets of taints, and of features, that keep their code after their last node was deleted."""
 NOTHING = 0
-"""Code of the empty set, both of taints and of features."""
+"""Code of the empty set of taints, and of the empty set of features."""
 EVERY: Final = slice(None)
 MOST_SPARE: Final = 4
-"""The table shrinks if at most 1/`MOST_SPARE` of its rows are in use."""
+"""The table is shrunk if at most 1/`MOST_SPARE` of its rows are in use."""
 KEPT = 64
-"""Maximum number of images whose arrays of rows are cached."""
+"""Maximum number of images for which the array of rows is cached."""
 
 
 class NodeTable:
@@ -50,7 +50,7 @@ class NodeTable:
     def __init__(self, columns: ColumnSet, strings: Strings, known_features: Sequence[str]) -> None:
         self.columns = columns
         self.known_features = known_features
-        """The features that nodes can declare and pods can require, sorted."""
+        """The features that nodes can declare and pods can require, sorted by name."""
         self.strings = strings
         self.size = 0
         self.count = 0
@@ -58,9 +58,9 @@ class NodeTable:
         self.names: list[str] = []
         self.nodes: list[Node | None] = []
         self._free: list[int] = []
-        """Free rows as a heap: low rows are reused first, so that high rows can be given back."""
+        """The free rows as a heap: the lowest row is used first, so that the table can shrink."""
         self._barrier = -1
-        """The row in use that prevented `give_back` the last time; -1 without one."""
+        """The row in use that last prevented `give_back` from shrinking the table; -1 for none."""
         self._labels: list[Mapping[str, str]] = []
         self._annotations: list[Mapping[str, str]] = []
         self._label_columns = TextColumns(columns, strings)
@@ -84,7 +84,7 @@ class NodeTable:
         self.pods_count = columns.new(np.int64)
 
     def labels(self, key: str) -> NDArray[np.int32]:
-        """Return the code of a label's value for each row; −1 for rows without the label."""
+        """Return the code of a label's value on each row; −1 for rows without the label."""
         return self._label_columns.column(key, self._labels).data
 
     def has_label(self, key: str) -> bool:
@@ -93,19 +93,19 @@ class NodeTable:
 
     @property
     def label_keys_stamp(self) -> int:
-        """Stamp that changes when the first node gets a label or the last node loses it."""
+        """A stamp that changes if the first node gets a label, or the last node loses it."""
         return self._label_columns.stamp
 
     def annotations(self, key: str) -> NDArray[np.int32]:
-        """Return the code of an annotation's value for each row; −1 for rows without the annotation."""
+        """Return the code of an annotation's value on each row; −1 for rows without the annotation."""
         return self._annotation_columns.column(key, self._annotations).data
 
     def text(self, text: NodeText) -> NDArray[np.int32]:
-        """Return the code of a node text (condition, address, …) for each row; −1 for rows without the text."""
+        """Return the code of a node text, such as a condition's status, on each row; −1 for rows without it."""
         return self._texts.column(text, self.nodes).data
 
     def allocatable(self, resource: str) -> NDArray[np.int64]:
-        """Return the allocatable amount of a resource for each row; 0 for rows without the resource."""
+        """Return the allocatable amount of a resource on each row; 0 for rows without the resource."""
         place = self.amounts.place(resource)
         data: NDArray[np.int64] = self.amounts.allocatable[place]
         return data
@@ -118,7 +118,7 @@ class NodeTable:
         return self.amounts.requested_of(resource, rows)
 
     def row_for(self, name: str) -> int:
-        """Return the row of a node by name; assign a free row if the name is new."""
+        """Return the row of a node's name; a new name gets a free row."""
         row = self.row_of.get(name)
         if row is None:
             row = self.row_of[name] = heappop(self._free) if self._free else self._new_row()
@@ -127,7 +127,7 @@ class NodeTable:
         return row
 
     def release(self, row: int) -> None:
-        """Free a row that has neither node nor pods."""
+        """Free a row that has neither a node nor pods."""
         del self.row_of[self.names[row]]
         self.names[row] = ""
         self.name.data[row] = MISSING
@@ -135,13 +135,13 @@ class NodeTable:
 
     @property
     def may_give_back(self) -> bool:
-        """Whether the table may be worth shrinking: few rows are in use, and no known row prevents it."""
+        """Whether shrinking the table may succeed: few rows are in use, and no row is known to prevent it."""
         few = MOST_SPARE * len(self._free) >= (MOST_SPARE - 1) * self.size
         barred = 0 <= self._barrier < self.size and bool(self.names[self._barrier])
         return few and self.columns.capacity > FIRST_CAPACITY and not barred
 
     def give_back(self) -> bool:
-        """Shrink the table if no row in its larger part is in use; return whether the table was shrunk.
+        """Shrink the table if no row beyond the smaller size is in use; return whether the table was shrunk.
 
         If so, results by row number must be recomputed.
         """
@@ -160,12 +160,12 @@ class NodeTable:
         return True
 
     def tidy(self) -> None:
-        """Drop the codes of names, texts, taints and features that no node has any more."""
+        """Drop the codes of names, texts, taints and features that no node has."""
         for interner in (self.strings, self.taint_sets, self.feature_sets):
             interner.tidy()
 
     def store(self, row: int, node: Node) -> None:
-        """Write a node into its row; an invalid node raises before anything is written."""
+        """Write a node into its row; for an invalid node, an error is raised before anything is written."""
         amounts = allocatable(node)
         taints = self.taint_sets.code(tuple(node.spec.taints))
         features = self.feature_sets.code(declared_features(node.status.declared_features, self.known_features))
@@ -192,7 +192,7 @@ class NodeTable:
         self.pods_allowed.data[row] = 0
 
     def take(self, row: int, pod_resources: PodResources, count: int = 1) -> None:
-        """Add a pod's requests to its row, or subtract them with a count of -1."""
+        """Add a pod's requests to its row; `count` -1 subtracts them."""
         self.amounts.take(row, pod_resources, count)
         self.pods_count.data[row] += count
 
@@ -226,7 +226,7 @@ class NodeTable:
 
 @dataclass(slots=True)
 class ImageState:
-    """An image that some nodes have; `size` in bytes is the size that the first of these nodes reported."""
+    """An image on nodes; `size` in bytes is the size that the first of its nodes reported."""
 
     size: int
     rows: set[int] = field(default_factory=set)
@@ -243,7 +243,7 @@ class ImageTable:
         self.stamp = 0
 
     def rows_with(self, name: str) -> tuple[RowNumbers, int] | None:
-        """Return the rows whose node has an image, in any order, and the image's size; None if no node has the image.
+        """Return the rows whose node has an image, in any order, and the size of the image; None without such a node.
 
         Shapes: (rows,). Read-only.
         Units: bytes.
@@ -262,7 +262,7 @@ class ImageTable:
         return present.size if present else None
 
     def replace(self, row: int, old: Mapping[str, int], new: Mapping[str, int]) -> None:
-        """Replace the images that the node of a row has."""
+        """Replace the images of the node in a row."""
         if old == new:
             return
         self.stamp += 1

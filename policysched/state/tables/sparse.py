@@ -1,9 +1,9 @@
-"""Rule for all tables that number objects: when to assign new numbers without gaps."""
+"""Decides when a table that numbers objects assigns new numbers without gaps."""
 
 from __future__ import annotations
 
 SPARE = 64
-"""Number of unused object numbers that never cause a renumbering."""
+"""Number of unused numbers up to which a table is never renumbered."""
 
 
 def is_sparse(given: int, used: int) -> bool:

@@ -1,4 +1,4 @@
-"""`Attachments`: for each row the installed CSI drivers, with their volume limits and attached volumes.
+"""`Attachments`: for each row the installed CSI drivers, their limits of volumes and the attached volumes.
 
 A volume counts once per node, however many pods or VolumeAttachments name it. Changes are counted at the next
 `refresh`, and only these: a pod with many volumes takes no time when another pod is placed on its node.
@@ -27,13 +27,13 @@ from policysched.state.volumes.row_volumes import RowVolumes
 from policysched.state.volumes.storage import Storage
 
 NO_LIMIT: Final = 2**63 - 1
-"""Limit of a CSI driver that states no limit of volumes."""
+"""The limit of a CSI driver whose CSINode states no limit."""
 MOST_DRIVERS: Final = 256
-"""Maximum number of CSI drivers with a column; above it, all columns are dropped and created again when read."""
+"""Maximum number of CSI drivers with a column; beyond it, all columns are dropped, and created again when read."""
 
 
 class DriverNumbers:
-    """A number for each row and CSI driver, such as a limit; drivers whose numbers are read get a column.
+    """A number, such as a limit, for each row and CSI driver; a driver whose numbers are read gets a column.
 
     A node may name any number of drivers, and a column takes memory for all nodes.
 
@@ -59,7 +59,7 @@ class DriverNumbers:
             column.data[row] = numbers.get(driver, self._absent)
 
     def of(self, driver: str) -> NDArray[np.int64]:
-        """Return the numbers of a CSI driver by row.
+        """Return the number of a CSI driver on each row.
 
         Shapes: (capacity,).
         """
@@ -75,21 +75,21 @@ class DriverNumbers:
 
 
 class StaleRow:
-    """Changes of a row's pods, claims and attachments that are not counted yet."""
+    """The changes of a row's pods, claims and attachments that its counts do not include yet."""
 
     __slots__ = ("attachments", "pods", "uses")
 
     def __init__(self) -> None:
         self.pods: dict[str, bool] = {}
-        """Pods to count again by identity, in the order of their arrival, with whether the pod was added or removed."""
+        """The pods to count again by identity, in the order of arrival; the value states whether the pod was added."""
         self.uses: dict[tuple[str, str], None] = {}
-        """Changed claims, each with the identity of a pod that uses it."""
+        """The changed claims, each with the identity of a pod that uses the claim."""
         self.attachments: dict[str, None] = {}
-        """Names of VolumeAttachments that were added, changed or deleted."""
+        """The names of the VolumeAttachments that were added, changed or deleted."""
 
 
 class Attachments:
-    """For each row and CSI driver, the number of attached volumes and the limit of volumes.
+    """For each row and CSI driver, the number of attached volumes and the limit.
 
     Shapes: columns (capacity,) int64.
     """
@@ -106,9 +106,9 @@ class Attachments:
         self._errors: dict[int, str] = {}
         self._arrivals = itertools.count()
         self._stale: dict[int, StaleRow] = {}
-        """The rows with changes that are not counted yet."""
+        """The rows whose counts are not up to date, with the changes."""
         self._renewed: set[int] = set()
-        """The rows with a new node, or a changed CSINode."""
+        """The rows whose node is new or whose CSINode changed."""
 
     def touch(self, row: int, identity: str) -> None:
         """Record that a pod with volumes was placed on a row or removed from it."""
@@ -120,7 +120,7 @@ class Attachments:
             self._renewed.add(row)
 
     def counts_alike(self, row: int, identity: str) -> bool:
-        """Return whether replacing a pod by a version with equal volumes leaves the counts of its row unchanged."""
+        """Return whether replacing a pod by a version with equal volumes does not change the counts of the row."""
         known = self._by_row.get(row)
         return known is not None and row not in self._stale and known.counts_alike(identity)
 
@@ -130,14 +130,14 @@ class Attachments:
         self._stale_row(row)
 
     def forget(self, row: int) -> None:
-        """Forget a row that has neither node nor pods."""
+        """Forget a row that has neither a node nor pods."""
         known = self._by_row.pop(row, None)
         if known is not None:
             known.clear()
         self.touch_node(row)
 
     def refresh(self) -> None:
-        """Update the counts of all rows with recorded changes.
+        """Bring the counts of all rows up to date.
 
         Cost: O(volumes of placed and removed pods + changed claims and attachments).
         """
@@ -145,7 +145,7 @@ class Attachments:
             self.refresh_row(row)
 
     def refresh_row(self, row: int) -> None:
-        """Update the counts of one row with its recorded changes."""
+        """Bring the counts of one row up to date."""
         stale = self._stale.get(row)
         if stale is None:
             return
@@ -166,7 +166,7 @@ class Attachments:
         self._finish(row, known)
 
     def migrated(self, in_tree: str) -> NDArray[np.bool_]:
-        """Return a mask of the rows whose node has migrated from an in-tree plugin to its CSI driver."""
+        """Return a mask of the rows on which an in-tree volume plugin is migrated to its CSI driver."""
         column = self._migrated.get(in_tree)
         if column is None:
             column = self._migrated[in_tree] = self._columns.new(np.bool_)
@@ -179,22 +179,22 @@ class Attachments:
 
     @property
     def limited(self) -> NDArray[np.bool_]:
-        """Mask of the rows whose node has a limit for any CSI driver."""
+        """Mask of the rows on which any CSI driver has a limit."""
         data: NDArray[np.bool_] = self._limited.data
         return data
 
     @property
     def has_csi_node(self) -> NDArray[np.bool_]:
-        """Mask of the rows whose node has a CSINode."""
+        """Mask of the rows with a CSINode."""
         data: NDArray[np.bool_] = self._has_csi_node.data
         return data
 
     def counts(self, driver: str) -> NDArray[np.int64]:
-        """Return the number of attached volumes of a CSI driver, by row."""
+        """Return the number of attached volumes of a CSI driver on each row."""
         return self._counts.of(driver)
 
     def limits(self, driver: str) -> NDArray[np.int64]:
-        """Return the limit of volumes of a CSI driver by row; NO_LIMIT if the node states none."""
+        """Return the limit of a CSI driver on each row; NO_LIMIT if the CSINode states none."""
         return self._limits.of(driver)
 
     def installed(self, driver: str) -> NDArray[np.bool_]:
@@ -203,16 +203,16 @@ class Attachments:
         return installed
 
     def rows_with(self, volume: CSIVolumeName) -> Collection[int]:
-        """Return the rows with pods that use a CSI volume."""
+        """Return the rows whose pods use a CSI volume."""
         return self._rows_of.get(volume, ())
 
     @property
     def errors(self) -> dict[int, str]:
-        """Errors by row, for rows with a pod whose volumes cannot be determined."""
+        """The error of each row that has a pod whose volumes cannot be determined."""
         return self._errors
 
     def follow(self, change: Change) -> None:
-        """Record the rows whose counts a change of a claim, volume, class or CSI object may change."""
+        """Record the rows whose counts may change with a changed claim, volume, class or CSI object."""
         for obj in (change.old, change.new):
             if isinstance(obj, PersistentVolumeClaim):
                 self._touch_users(obj.key)
@@ -232,7 +232,7 @@ class Attachments:
             self._touch_attachment(one)
 
     def _touch_class(self, name: str) -> None:
-        """Record that claims of a StorageClass without a volume changed: they count for the class's provisioner."""
+        """Record the uses of a StorageClass's claims without a volume, which count for the class's provisioner."""
         for claim in self._storage.claims.all_stored():
             if class_of(claim) == name and self._storage.volumes.stored(claim.spec.volume_name) is None:
                 self._touch_users(claim.key)
@@ -258,7 +258,7 @@ class Attachments:
         return stale
 
     def counts_with(self, row: int, pods: Iterable[PlacedPod]) -> tuple[set[CSIVolumeName], dict[str, int], str]:
-        """Return the numbers of attached volumes of a row as if only the given pods were on it.
+        """Return the number of attached volumes by driver as if only the given pods were on the row.
 
         Returns:
             The volumes that the pods use, the number of attached volumes by driver, and an error if the volumes of a
@@ -271,7 +271,7 @@ class Attachments:
         return found.counts_with((pod_id(one.pod), one) for one in pods)
 
     def _current(self, row: int, stale: StaleRow) -> RowVolumes:
-        """Return the volumes of a row to update; they are empty if the node or its CSINode changed."""
+        """Return the volumes of a row to update; empty volumes if the node or its CSINode changed."""
         if row not in self._renewed:  # the row has no counts yet
             known = self._by_row[row] = self._made(row)
             return known
@@ -296,7 +296,7 @@ class Attachments:
         )
 
     def _recount(self, row: int, known: RowVolumes, identity: str, *, moved: bool) -> None:
-        """Count the volumes of a pod again, or subtract them if the pod is no longer on the row."""
+        """Count the volumes of a pod again; subtract them if the pod is no longer on the row."""
         if identity in known.pods:
             known.remove(identity, goes=moved)
         placed = self._storage.pods.get(identity)
@@ -304,7 +304,7 @@ class Attachments:
             known.add(identity, placed, next(self._arrivals) if moved else None)
 
     def _finish(self, row: int, known: RowVolumes) -> None:
-        """Publish the counts of a row after all of its recorded changes are counted."""
+        """Publish the counts of a row that are up to date."""
         del self._stale[row]
         if known.error:
             self._errors[row] = known.error

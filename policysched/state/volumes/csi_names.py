@@ -1,4 +1,4 @@
-"""Names of CSI volumes: the driver and the handle of the volumes that pods use.
+"""Names of CSI volumes: the driver and the volume handle of volumes that pods use.
 
 A bound claim has the name of its volume, an unbound claim a name for the driver that will provision it. Disks of
 in-tree plugins count for the CSI driver on nodes with a CSINode. Volumes without a name do not count.
@@ -28,14 +28,14 @@ _NONE: Final[frozenset[str]] = frozenset()
 
 
 class CSIVolumeName(NamedTuple):
-    """Identity of a volume: its CSI driver and the driver's handle."""
+    """The identity of a volume: the CSI driver and the volume handle."""
 
     driver: str
     handle: str
 
 
 class CountingError(Exception):
-    """The volumes of a pod cannot be determined; `missing` is set if a claim does not exist."""
+    """Raised if the volumes of a pod cannot be determined; `missing` is true if a claim does not exist."""
 
     def __init__(self, message: str, *, missing: bool = False) -> None:
         super().__init__(message)
@@ -43,11 +43,11 @@ class CountingError(Exception):
 
 
 class VolumeUses(NamedTuple):
-    """The distinct volumes of a placed pod: claims as `namespace/name`, and inline disks by CSI name."""
+    """The different volumes of a placed pod: claims as `namespace/name`, and inline disks by CSI name."""
 
     items: tuple[str | CSIVolumeName, ...] = ()
     made_for_it: frozenset[str] = _NONE
-    """Claims that are created for the pod (generic ephemeral volumes)."""
+    """The claims that are created for the pod's generic ephemeral volumes."""
 
 
 def csi_volumes(pod: Pod, storage: Storage, *, has_csi_node: bool) -> set[CSIVolumeName]:
@@ -99,13 +99,13 @@ def volume_uses(pod: Pod, storage: Storage, *, has_csi_node: bool) -> VolumeUses
 
 
 def claims_made_for(pod: Pod) -> frozenset[str]:
-    """Return the claims that are created for a pod's ephemeral volumes; they can make its volumes undeterminable."""
+    """Return the claims of a pod's ephemeral volumes, because of which its volumes may be undeterminable."""
     names = (claim_name(pod, one) for one in pod.spec.volumes if one.ephemeral is not None)
     return frozenset(f"{pod.metadata.namespace}/{name}" for name in names if name)
 
 
 def name_of(item: str | CSIVolumeName, storage: Storage, *, has_csi_node: bool) -> CSIVolumeName | None:
-    """Return the current CSI name of a claim or disk; None if it does not count against volume limits."""
+    """Return the CSI name of a claim or disk; None if no volume limit applies to it."""
     if isinstance(item, CSIVolumeName):
         return item
     claim = storage.claims.stored(item)
@@ -113,7 +113,7 @@ def name_of(item: str | CSIVolumeName, storage: Storage, *, has_csi_node: bool) 
 
 
 def _claim_of(pod: Pod, volume: Volume, name: str, storage: Storage) -> tuple[str, PersistentVolumeClaim | None]:
-    """Return the key of the claim of a pod's volume, and the claim; None for a claim that does not exist."""
+    """Return the key and the claim of a pod's volume; None as claim if it does not exist."""
     if not name:
         raise CountingError("PersistentVolumeClaim had no name")
     key = f"{pod.metadata.namespace}/{name}"
@@ -154,7 +154,7 @@ def _of_volume(volume: PersistentVolume, has_csi_node: bool) -> CSIVolumeName | 
 
 
 def _provisioned(claim: PersistentVolumeClaim, storage: Storage, has_csi_node: bool) -> CSIVolumeName | None:
-    """Return a unique placeholder name for the volume to be provisioned for a claim; None if it is not counted."""
+    """Return a unique name for the volume that will be provisioned for a claim; None if no limit applies."""
     of_class = storage.classes.get(class_of(claim))
     if of_class is None or of_class.provisioner in OVERLOOKED or not of_class.provisioner:
         return None

@@ -1,4 +1,4 @@
-"""`RowVolumes`: the volumes attached to a node, each with its number of pods and VolumeAttachments.
+"""`RowVolumes`: the volumes attached to a node, with the number of pods and VolumeAttachments of each.
 
 A pod may have tens of thousands of volumes, and a node many such pods. So the claims of each pod are stored, and uses
 are counted by claim and by CSI name: removing a pod subtracts its uses, and a changed claim changes one name.
@@ -26,7 +26,7 @@ _DRIVER = itemgetter(0)
 
 
 class RowVolumes:
-    """The volumes that are attached to the node of a row.
+    """The volumes that are attached to the node in a row.
 
     Args:
         row: The row.
@@ -46,22 +46,22 @@ class RowVolumes:
     ) -> None:
         self.node, self.has_csi_node = node, has_csi_node
         self.counts: dict[str, int] = {}
-        """Number of attached volumes by driver."""
+        """Number of attached volumes of each driver."""
         self._row, self._storage, self._rows_of = row, storage, rows_of
         self.pods: dict[str, VolumeUses] = {}
-        """The counted pods by identity; a pod whose volumes cannot be determined uses none."""
+        """The volumes of each counted pod, by identity; none for a pod whose volumes cannot be determined."""
         self._order: dict[str, int] = {}
-        """Order of arrival of the pods whose volumes cannot be determined, now or after a claim changes."""
+        """The order of arrival of pods whose volumes cannot be determined, or may not be after a change of a claim."""
         self._faults: dict[str, str] = {}
         self._last_fault: str | None = None
         self._users: dict[str | CSIVolumeName, int] = {}
-        """Number of pods by claim or disk."""
+        """Number of pods that use each claim or disk."""
         self._names: dict[str | CSIVolumeName, CSIVolumeName] = {}
-        """CSI name by claim or disk."""
+        """The CSI name of each claim or disk."""
         self._used: dict[CSIVolumeName, int] = {}
-        """Number of claims and disks by CSI name."""
+        """Number of claims and disks with each CSI name."""
         self._attachments: dict[str, CSIVolumeName] = {}
-        """CSI name by VolumeAttachment."""
+        """The CSI name of each VolumeAttachment."""
         self._attached: dict[CSIVolumeName, int] = {}
 
     @property
@@ -71,7 +71,7 @@ class RowVolumes:
 
     @property
     def error(self) -> str:
-        """The error of the last pod whose volumes cannot be determined; empty if there is no such pod."""
+        """The error of the last pod whose volumes cannot be determined; empty if there is none."""
         if self._last_fault is None and self._faults:
             self._last_fault = max(self._faults, key=self._order.__getitem__)
         return "" if self._last_fault is None else self._faults[self._last_fault]
@@ -109,7 +109,7 @@ class RowVolumes:
                 self._name(item)
 
     def remove(self, identity: str, *, goes: bool) -> None:
-        """Subtract the volumes of a pod; `goes` is false if the pod is only counted again and keeps its order."""
+        """Subtract the volumes of a pod; `goes` is false if the pod is counted again and keeps its order."""
         if goes:
             self._order.pop(identity, None)
         uses = self.pods.pop(identity)
@@ -125,7 +125,7 @@ class RowVolumes:
                 self._unname(item)
 
     def counts_alike(self, identity: str) -> bool:
-        """Return whether a pod is counted and no change of its claims can make its volumes undeterminable."""
+        """Return whether a pod is counted and its volumes can be determined whatever happens to its claims."""
         return identity in self.pods and identity not in self._order
 
     def rename(self, claim: str) -> None:
@@ -137,7 +137,7 @@ class RowVolumes:
             self._name(claim)
 
     def can_be_told(self, identity: str, claim: str) -> bool:
-        """Return whether a changed claim leaves unchanged if the volumes of a pod can be determined."""
+        """Return whether a changed claim does not change whether a pod's volumes can be determined."""
         uses = self.pods.get(identity)
         if uses is None:
             return True
@@ -147,7 +147,7 @@ class RowVolumes:
         return stored is None or is_made_for(stored, self._storage.pods[identity].pod)
 
     def attach(self, attachment: str) -> None:
-        """Update the counted volume of a VolumeAttachment after the attachment changed."""
+        """Count the volume of a VolumeAttachment again after the attachment changed."""
         before = self._attachments.pop(attachment, None)
         if before is not None:
             if self._attached[before] > 1:
@@ -164,7 +164,7 @@ class RowVolumes:
                 self._count(name.driver, 1)
 
     def counts_with(self, pods: Iterable[tuple[str, PlacedPod]]) -> tuple[set[CSIVolumeName], dict[str, int], str]:
-        """Return the numbers of attached volumes as if only the given pods were on the row.
+        """Return the number of attached volumes by driver as if only the given pods were on the row.
 
         Returns:
             The volumes that the pods use, the number of attached volumes by driver, and an error if the volumes of a

@@ -1,4 +1,4 @@
-"""`Storage`: volumes and claims (kube-scheduler's assume caches), storage classes, CSI objects.
+"""`Storage`: volumes and claims, stored and assumed (kube-scheduler's assume caches), classes and CSI objects.
 
 When a pod is assumed on a node, its volumes and claims are *assumed* too: an assumed version replaces the stored
 version until the watch delivers a newer version.
@@ -40,22 +40,22 @@ S = TypeVar("S", PersistentVolume, PersistentVolumeClaim)
 
 
 class FreeVolume(NamedTuple):
-    """An available volume that no claim has; sorted by size, then by name."""
+    """An available volume without a claim; sorted by size, then by name."""
 
     size: int | Fraction
     """Size of the volume. Units: bytes."""
     name: str
     volume: PersistentVolume
     affinity: bytes
-    """The volume's node affinity, encoded: volumes with equal bytes are accessible from the same nodes."""
+    """The volume's node affinity in encoded form; equal bytes mean that the same nodes can access the volume."""
 
 
 class OutOfStepError(Exception):
-    """An object cannot be assumed, because it was deleted or is not the stored version."""
+    """Raised if an object cannot be assumed, because it was deleted or is not the stored version."""
 
 
 class Assumable(Generic[S]):
-    """Objects of one kind by key: the stored version and, if any, the assumed version (an assume cache).
+    """The stored and assumed versions of objects of one kind, by key (an assume cache).
 
     Args:
         key: Returns an object's key.
@@ -71,7 +71,7 @@ class Assumable(Generic[S]):
         self._assumed: dict[str, S] = {}
 
     def put(self, obj: S) -> S | None:
-        """Add or replace a stored object and return the previous one; a different version ends an assumption."""
+        """Add or replace a stored object; return its previous version; a different version ends an assumption."""
         key = self._key(obj)
         old, before = self._stored.get(key), self.get(key)
         self._stored[key] = obj
@@ -90,7 +90,7 @@ class Assumable(Generic[S]):
         return gone
 
     def get(self, key: str) -> S | None:
-        """Return the assumed version of an object, otherwise the stored version; None if there is neither."""
+        """Return the assumed version of an object, else the stored version; None if neither exists."""
         return self._assumed.get(key) or self._stored.get(key)
 
     def stored(self, key: str) -> S | None:
@@ -102,7 +102,7 @@ class Assumable(Generic[S]):
         return self._stored.values()
 
     def assume(self, obj: S) -> None:
-        """Assume an object: use it instead of the stored object of the same version.
+        """Assume an object: it is read instead of the stored object, which must have the same version.
 
         Raises:
             OutOfStepError: Another version is stored, or none.
@@ -118,7 +118,7 @@ class Assumable(Generic[S]):
         self._tell(before, obj)
 
     def restore(self, obj: S) -> None:
-        """Drop an assumed object, so that the stored object applies, unless a newer version ended the assumption."""
+        """Drop an assumed version, so that the stored version applies, unless a newer version already replaced it."""
         key = self._key(obj)
         assumed = self._assumed.get(key)
         if assumed is not None and _version(assumed) == _version(obj):
@@ -134,7 +134,7 @@ class Assumable(Generic[S]):
 
 
 class Storage:
-    """Volumes, claims, storage classes and CSI objects that decisions read, with the pods that use them."""
+    """Volumes, claims, storage classes and CSI objects, with the placed pods that use them."""
 
     def __init__(self, objects: ObjectTables) -> None:
         self._objects = objects
@@ -145,25 +145,25 @@ class Storage:
         self.csi_nodes = objects.of(CSINode)
         self.csi_drivers = objects.of(CSIDriver)
         self.capacities = objects.of(CSIStorageCapacity)
-        """By `namespace/name`."""
+        """The CSIStorageCapacities by `namespace/name`."""
         self.capacities_stamp = 0
-        """Changes when a CSIStorageCapacity is added, changed or deleted."""
+        """A stamp that changes if a CSIStorageCapacity is added, changed or deleted."""
         self.claim_classes_stamp = 0
-        """Changes when a claim is added or deleted, or gets another StorageClass."""
+        """A stamp that changes if a claim is added or deleted, or gets another StorageClass."""
         self.attachments = objects.of(VolumeAttachment)
         self.volume_users = VolumeUsers()
         self.pods = self.volume_users.pods
-        """Placed pods with volumes that scheduling reads, by identity."""
+        """The placed pods with volumes that scheduling reads, by pod identity."""
         self._attached: dict[str, dict[str, VolumeAttachment]] = {}
-        """VolumeAttachments by node and name."""
+        """The VolumeAttachments by node and name."""
         self._attachments_of: dict[str, dict[str, VolumeAttachment]] = {}
-        """VolumeAttachments by volume and name."""
+        """The VolumeAttachments by volume and name."""
         self._claims_of: dict[str, set[str]] = {}
         self._selectors = ObjectSelectors()
-        """The selectors of claims."""
+        """The compiled volume selectors of claims."""
 
     def users(self, claim: str) -> Iterable[str]:
-        """Return the identities of the placed pods that use the claim `namespace/name`."""
+        """Return the identities of the placed pods that use the claim with the key `namespace/name`."""
         return self.volume_users.of_claim(claim)
 
     def attached_to(self, node: str) -> Iterable[VolumeAttachment]:
@@ -175,7 +175,7 @@ class Storage:
         return self._attachments_of.get(volume, {}).values()
 
     def claims_of(self, volume: str) -> Iterable[str]:
-        """Return the keys `namespace/name` of the claims that name a volume."""
+        """Return the keys `namespace/name` of the claims whose `volumeName` is a given volume."""
         return self._claims_of.get(volume, ())
 
     def selector_of(self, claim: PersistentVolumeClaim) -> ObjectSelector | None:
@@ -222,28 +222,28 @@ class Storage:
                 _file(self._attachments_of, obj.spec.source.persistent_volume_name or "", obj, come=come)
 
     def place(self, placed: PlacedPod) -> bool:
-        """Add a placed pod; return whether it has volumes that scheduling reads."""
+        """Add a placed pod; return whether the pod has volumes that scheduling reads."""
         if not has_volumes(placed.pod):
             return False
         self.volume_users.place(placed)
         return True
 
     def take_version(self, before: PlacedPod, after: PlacedPod) -> bool:
-        """Replace a placed pod by a version with equal volumes; return False, without a change, if they differ."""
+        """Replace a placed pod by a version with equal volumes; if they differ, do nothing and return False."""
         return self.volume_users.take_version(before, after)
 
     def displace(self, placed: PlacedPod) -> bool:
-        """Remove a placed pod; return whether it had volumes that scheduling reads."""
+        """Remove a placed pod; return whether the pod had volumes that scheduling reads."""
         return self.volume_users.displace(placed)
 
 
 def _class_of(obj: Stored | None) -> str | None:
-    """Return the StorageClass name of a claim; None for other objects and for claims without a class."""
+    """Return the name of a claim's StorageClass; None for other objects and claims without a class."""
     return obj.spec.storage_class_name if isinstance(obj, PersistentVolumeClaim) else None
 
 
 def _file(table: dict[str, dict[str, VolumeAttachment]], key: str, attachment: VolumeAttachment, *, come: bool) -> None:
-    """Add a VolumeAttachment to an index under a key, or remove it."""
+    """Add a VolumeAttachment to an index under a key; remove it if `come` is false."""
     filed = table.setdefault(key, {})
     filed.pop(attachment.metadata.name, None)
     if come:
@@ -275,7 +275,7 @@ def _version(obj: PersistentVolume | PersistentVolumeClaim) -> str:
 
 
 class VolumePool:
-    """The current versions of volumes: free volumes by class, and volumes that name a claim."""
+    """The current versions of volumes: the free volumes of each class, and the volumes reserved for a claim."""
 
     __slots__ = ("_free", "_meant", "_volumes")
 
@@ -285,16 +285,16 @@ class VolumePool:
         self._meant: dict[tuple[str, str], set[str]] = {}
 
     def free(self, of_class: str, at_least: Quantity) -> Iterator[FreeVolume]:
-        """Return the free volumes of a class with a minimum size, sorted by size, then by name."""
+        """Return the free volumes of a class that have at least a size, sorted by size, then by name."""
         free = self._free.get(of_class, [])
         return map(free.__getitem__, range(bisect_left(free, (at_least.number, "")), len(free)))
 
     def meant_for(self, of_class: str, claim: str) -> list[PersistentVolume]:
-        """Return the volumes of a class that name the claim `namespace/name`, sorted by name."""
+        """Return the volumes of a class whose claimRef is the claim `namespace/name`, sorted by name."""
         return [self._volumes[name] for name in sorted(self._meant.get((of_class, claim), ()))]
 
     def follow(self, old: PersistentVolume | None, new: PersistentVolume | None) -> None:
-        """Replace a version of a volume by another version; None stands for a volume that does not exist."""
+        """Replace a version of a volume by another version; None for a volume that does not exist."""
         if old is not None:
             self._remove(old)
         if new is not None:

@@ -15,7 +15,7 @@ from policysched.state.placed.pods import PlacedPod, pod_id
 
 K = TypeVar("K")
 Disk = tuple[str, ...]
-"""Identity of a disk: its kind and its identifying fields."""
+"""The identity of a disk: kind of volume, and the fields that identify the disk."""
 _NOBODY: Mapping[str, bool] = {}
 
 
@@ -26,22 +26,22 @@ class VolumeUsers:
 
     def __init__(self) -> None:
         self.pods: dict[str, PlacedPod] = {}
-        """By identity."""
+        """The placed pods with volumes that scheduling reads, by pod identity."""
         self._of_claim: dict[str, dict[str, bool]] = {}
-        """Identities of pods by claim, with whether the pod names the claim, which is created for it otherwise."""
+        """For each claim, the pods that use it; false for a claim created for the pod's ephemeral volume."""
         self._of_disk: dict[Disk, dict[str, bool]] = {}
-        """Identities of pods by disk, with whether the pod may write to the disk."""
+        """For each disk, the pods that use it by identity, with whether the pod may write."""
 
     def of_claim(self, claim: str) -> Iterable[str]:
-        """Return the identities of the pods that use the claim `namespace/name`."""
+        """Return the identities of the pods that use the claim with the key `namespace/name`."""
         return self._of_claim.get(claim, _NOBODY)
 
     def rows_stating(self, claim: str) -> Iterator[int]:
-        """Return the rows of the placed pods that name the claim `namespace/name`."""
+        """Return the rows of the placed pods whose spec names the claim `namespace/name`."""
         return (self.pods[identity].row for identity, stated in self._of_claim.get(claim, _NOBODY).items() if stated)
 
     def of_disk(self, disk: Disk) -> Mapping[str, bool]:
-        """Return the identities of the pods that use a disk, with whether the pod may write to the disk."""
+        """Return the identities of the pods that use a disk, each with whether the pod may write."""
         return self._of_disk.get(disk, _NOBODY)
 
     def place(self, placed: PlacedPod) -> None:
@@ -54,7 +54,7 @@ class VolumeUsers:
             self._of_disk.setdefault(disk, {})[identity] = writable
 
     def take_version(self, before: PlacedPod, after: PlacedPod) -> bool:
-        """Replace a placed pod by a version with equal volumes; return False, without a change, if they differ."""
+        """Replace a placed pod by a version with equal volumes; if they differ, do nothing and return False."""
         identity, old, new = pod_id(after.pod), before.pod, after.pod
         names = (old.metadata.namespace, old.metadata.name), (new.metadata.namespace, new.metadata.name)
         if self.pods.get(identity) is not before or names[0] != names[1] or old.spec.volumes != new.spec.volumes:
@@ -63,7 +63,7 @@ class VolumeUsers:
         return True
 
     def displace(self, placed: PlacedPod) -> bool:
-        """Remove a placed pod; return whether it was added before."""
+        """Remove a placed pod; return whether the pod was one of the users."""
         identity = pod_id(placed.pod)
         if self.pods.pop(identity, None) is None:
             return False
@@ -75,7 +75,7 @@ class VolumeUsers:
 
 
 def disks_of(pod: Pod) -> dict[Disk, bool]:
-    """Return the disks of a pod's inline volumes, with whether the pod may write to them."""
+    """Return the disks of a pod's inline volumes, each with whether the pod may write."""
     found: dict[Disk, bool] = {}
     for volume in pod.spec.volumes:
         for disk, read_only in disks_of_volume(volume):
@@ -84,7 +84,7 @@ def disks_of(pod: Pod) -> dict[Disk, bool]:
 
 
 class DiskKind(NamedTuple):
-    """A kind of inline volume that is a disk, such as a GCE disk.
+    """A kind of inline volume that is a disk, such as gcePersistentDisk.
 
     Attributes:
         source: Returns the part of a volume that identifies the disk; None for other kinds.
@@ -109,7 +109,7 @@ DISK_KINDS: Final[Mapping[str, DiskKind]] = {
 
 
 def disks_of_volume(volume: Volume) -> Iterator[tuple[Disk, bool]]:
-    """Return the disks of an inline volume, with whether they are read-only; an RBD image has one per monitor."""
+    """Return the disks of an inline volume, each with whether it is read-only; an RBD image has one per monitor."""
     if volume.gce_persistent_disk is not None:
         yield ("gce", volume.gce_persistent_disk.pd_name), volume.gce_persistent_disk.read_only
     if volume.aws_elastic_block_store is not None:
@@ -122,7 +122,7 @@ def disks_of_volume(volume: Volume) -> Iterator[tuple[Disk, bool]]:
 
 
 def _claims_used(pod: Pod) -> dict[str, bool]:
-    """Return the claims that a pod uses, with whether the pod names the claim or the claim is created for the pod."""
+    """Return the claims that a pod uses; false as value for a claim created for the pod's ephemeral volume."""
     found: dict[str, bool] = {}
     namespace = pod.metadata.namespace
     for volume in pod.spec.volumes:
