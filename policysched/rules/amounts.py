@@ -1,4 +1,4 @@
-"""Amounts of resources that inputs name: `requests.cpu` in millicores, `requests["cpu"]` in cores."""
+"""Amounts of the resources that inputs name: `requests.cpu` is in millicores, `requests["cpu"]` in cores."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ RESOURCE_NAMES: Final = {"ephemeral_storage": "ephemeral-storage"}
 
 
 def resource_of(item: Input) -> str:
-    """Return the resource that an input names in its key or its last part."""
+    """Return the name of the resource of an input, which is the input's key or its last part."""
     return item.key or RESOURCE_NAMES.get(item.path[-1], item.path[-1])
 
 
 def amount(amounts: Mapping[str, int], item: Input) -> float:
-    """Return the amount of an input's resource: cpu in millicores, or in cores if the input has a key."""
+    """Return the amount of an input's resource: cpu is in millicores, or in cores if the input has a key."""
     found = float(amounts.get(resource_of(item), 0))
     return found / MILLIS if item.key == "cpu" else found

@@ -1,4 +1,4 @@
-"""Values of the scheduled pod's group: `group.*`, and `node.group_members`.
+"""Values of the group to which the scheduled pod belongs: inputs `group.*` and `node.group_members`.
 
 The cluster's pod groups have them; without the feature gate GenericWorkload no pod has a group. Members that were
 assumed in the cycle of the group have a node.
@@ -23,17 +23,17 @@ from policysched.state.placed.pods import PlacedPod, pod_id
 from policysched.state.pod_groups import GroupState, group_key
 
 PODS_PER_ROW: Final = 32
-"""Number of members that take as long to count as the pods of a row."""
+"""Number of members that take as long to count as the pods of one row."""
 NO_GROUP: Final = GroupState("")
 
 
 def group_of(pod: Pod, cluster: Cluster) -> GroupState:
-    """Return the pod group of a pod, `NO_GROUP` if it has none."""
+    """Return the pod group to which a pod belongs; `NO_GROUP` if it belongs to none."""
     return NO_GROUP if cluster.pod_groups is None else cluster.pod_groups.of_pod(pod) or NO_GROUP
 
 
 def group_version(pod: Pod, cluster: Cluster) -> Hashable:
-    """Return a value that identifies a pod's group; it changes with all `group.*` inputs except by placements."""
+    """Return a stamp of a pod's group that changes with all `group.*` inputs, except if members are placed."""
     state = group_of(pod, cluster)
     return None if state is NO_GROUP else (state.key, state.version)
 
@@ -65,7 +65,7 @@ _FIELDS: Final[Mapping[str, Callable[[GroupState, str], str | float | None]]] = 
 
 
 def members_on(pod: Pod, cluster: Cluster, rows: Rows) -> NDArray[np.float64]:
-    """Return how many members of a pod's group are on each of some rows.
+    """Return the number of a group's members on each of some rows.
 
     Shapes: (R,).
     Cost: O(members), or O(pods of the rows) if that is less.
@@ -81,17 +81,17 @@ def members_on(pod: Pod, cluster: Cluster, rows: Rows) -> NDArray[np.float64]:
 
 
 class MemberWeights(NamedTuple):
-    """By how much each pod that is placed in a what-if changes an input: 0 for pods outside of the group."""
+    """By how much each pod in a what-if changes an input: 0 for pods outside of the group."""
 
     key: Hashable
-    """Identifies the weights."""
+    """The key that identifies these weights in caches."""
     weigh: Callable[[PlacedPod], int]
     divisor: float
-    """Number of the weights' units in a unit of the input."""
+    """Number of units of the weights in one unit of the input."""
 
 
 def member_weights(item: Input, pod: Pod | None, cluster: Cluster) -> MemberWeights | None:
-    """Return how a pod that is placed changes an input; None if the input does not depend on the pod's group."""
+    """Return by how much placed pods change an input; None if it does not depend on the pod's group."""
     if pod is None or (item.root, item.path[0]) not in _CHANGED_BY_MEMBERS:
         return None
     state = group_of(pod, cluster)

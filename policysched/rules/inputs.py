@@ -1,4 +1,4 @@
-"""Node columns and pod fields that rules can read, each with the changes of a node that affect it.
+"""Node columns and pod fields that rules read, with the aspects of a row that affect each of them.
 
 An input has a column of values for the evaluated rows, or one value for all nodes. Its aspects name the changes of a
 node that can change the values. A `PodInputs` object serves all pods of a pod class: if a rule reads a field in which
@@ -45,9 +45,9 @@ from policysched.state.tables.nodes import NodeTable
 
 Scalar = str | float | bool | tuple[str, ...] | None
 BEYOND_CLASS = frozenset(("name", "annotations", "owner_kind", "owner_name", "qos", "claims", "storage_classes"))
-"""The fields of `pod.` that are part of the key of a pod class only if a policy reads them."""
+"""The fields of `pod.` that are in the key of the pod class only if a policy reads them."""
 BEYOND_SIGNATURE = frozenset(("name", "image_bytes", "annotations", "phase", "age", "group"))
-"""The fields of `peer.` and `victim.` in which placed pods with one signature may differ."""
+"""The fields of `peer.` and `victim.` in which two placed pods with the same signature may differ."""
 _ASPECTS = {
     "addresses": Aspect.INFO,
     "annotations": Aspect.LABELS,
@@ -80,7 +80,7 @@ _ELSEWHERE = {
 
 
 def aspect_of(item: Input) -> Aspect:
-    """Return the aspects of a row whose change can change an input's value on the row."""
+    """Return the aspects of a row that can change the value of an input on the row."""
     if item.root == "node":
         return _ASPECTS.get(item.path[0], Aspect.NONE)
     if item.root == "peer":
@@ -91,7 +91,7 @@ def aspect_of(item: Input) -> Aspect:
 
 
 def aspects_read(inputs: Iterable[Input]) -> Aspect:
-    """Return the aspects of a row whose change can change a value computed from some inputs."""
+    """Return the aspects of a row that can change a value computed from some inputs."""
     aspects = Aspect.NONE
     for item in inputs:
         aspects |= aspect_of(item)
@@ -120,7 +120,7 @@ def node_column(cluster: Cluster, pod: Pod | None, item: Input, rows: Rows) -> N
 
 
 def needed(pod: Pod | None) -> Pod:
-    """Return the scheduled pod, or raise an error if there is none.
+    """Return the scheduled pod; raise an error if the rules are evaluated without a pod.
 
     Raises:
         ValueError: there is no scheduled pod.
@@ -131,7 +131,7 @@ def needed(pod: Pod | None) -> Pod:
 
 
 def changed_amount(changed: ChangedRow, item: Input) -> float:
-    """Return the value of an input of `node.requested` or `node.free` on a row after adding and removing pods."""
+    """Return the value of an input of `node.requested` or `node.free` on a simulated row."""
     nodes, row = changed.cluster.nodes, changed.row
     resource = resource_of(item)
     if resource == "pods":
@@ -143,7 +143,7 @@ def changed_amount(changed: ChangedRow, item: Input) -> float:
 
 
 def changed_amounts(changed: ChangedRows, item: Input) -> NDArray[np.float64]:
-    """Return the values of an input of `node.requested` or `node.free` on rows after adding and removing pods.
+    """Return the values of an input of `node.requested` or `node.free` on simulated rows.
 
     Shapes: (R,).
     """
@@ -179,7 +179,7 @@ def _requested(nodes: NodeTable, resource: str, rows: Rows) -> NDArray[np.int64]
 
 
 def _by_key(cluster: Cluster, item: Input, rows: Rows) -> NDArray[np.float64]:
-    """Return the amounts of a resource whose name an expression computes: plain numbers, cpu in cores."""
+    """Return amounts of the resource that an expression names: plain numbers, cpu in cores."""
     amounts = _amount(cluster, item.path[0], item.key or "", rows)
     return amounts / MILLIS if item.key == "cpu" else amounts
 
@@ -223,25 +223,25 @@ _COLUMNS: dict[tuple[str, ...], Callable[[Cluster, str], NDArray[Any]]] = {
 
 
 class PodInputs:
-    """The values of the scheduled pod's inputs, each computed once; the pod is absent for rules that do not read it."""
+    """The values of the inputs of a scheduled pod, each computed once; without a pod for rules that read none."""
 
     __slots__ = ("__weakref__", "_age", "_amounts", "_cluster", "_known", "found", "given", "scalars")
 
     def __init__(self, pod: Pod | None, cluster: Cluster) -> None:
         self.given = pod
-        """The pod, None for rules that do not read the pod."""
+        """The scheduled pod; None for rules that do not read the pod."""
         self._cluster = cluster
         self._age = _age(pod, cluster)
         self._amounts: dict[str, int] | None = None
         self._known: dict[Input, Scalar] = {}
         self.scalars: dict[Any, Any] = {}
-        """The values of plain scalars, by graph node; every frame of the pod begins with them."""
+        """The values of plain scalars by graph node, with which every frame of the pod starts."""
         self.found: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()
-        """The counters, aggregates and shared values of graph nodes, cached while a reference to them exists."""
+        """The counters, aggregates and shared values of graph nodes, which exist only while they are referenced."""
 
     @property
     def pod(self) -> Pod:
-        """The scheduled pod; an error if there is none.
+        """The scheduled pod; raises an error if the rules are evaluated without a pod.
 
         Raises:
             ValueError: there is no pod.
@@ -260,7 +260,7 @@ class PodInputs:
         return known
 
     def key(self, inputs: Iterable[Input]) -> Hashable:
-        """Return the values of inputs that depend on the pod; pods with equal keys have equal values of all inputs."""
+        """Return a key of the values of pod-dependent inputs; pods with equal keys have equal values."""
         return tuple(self._part(item) for item in inputs if reads_pod(item))
 
     def _part(self, item: Input) -> Hashable:
@@ -318,13 +318,13 @@ def _value(pod: Pod, item: Input, cluster: Cluster) -> Scalar:
 
 
 def beyond_class(inputs: Iterable[Input]) -> tuple[tuple[str, str | None], ...]:
-    """Return the fields, each with its key, that inputs read and that pod classes do not distinguish by default."""
+    """Return the fields, with keys, that inputs read and in which pods of a class may differ by default."""
     beyond = {(item.path[0], item.key) for item in inputs if item.root == "pod" and item.path[0] in BEYOND_CLASS}
     return tuple(sorted(beyond, key=str))
 
 
 def value_beyond_class(pod: Pod, name: str, key: str | None, cluster: Cluster) -> Hashable:
-    """Return the value of a field that pod classes do not distinguish by default."""
+    """Return the value of a field in which pods of a class may differ by default."""
     if name == "storage_classes":
         return _storage_classes(pod, cluster)
     if name != "annotations":
@@ -340,7 +340,7 @@ def _controller(pod: Pod) -> tuple[str | None, str | None]:
 
 
 def _limit(pod: Pod, item: Input) -> float | None:
-    """Return a pod's limit of a resource: cpu in millicores, or in cores if the input has a key."""
+    """Return a pod's limit of a resource: cpu is in millicores, or in cores if the input has a key."""
     resource = resource_of(item)
     found = pod_limits(pod).get(resource)
     if found is None:
@@ -350,7 +350,7 @@ def _limit(pod: Pod, item: Input) -> float | None:
 
 
 def _toleration(pod: Pod, item: Input) -> Scalar:
-    """Return the value of an input that reads the pod's first toleration with a given key."""
+    """Return the value of an input that reads the pod's first toleration of a key."""
     found = next((one for one in pod.spec.tolerations if one.key == item.key), None)
     if item.path[1] == "has":
         return found is not None
@@ -363,14 +363,14 @@ def _claims(pod: Pod) -> tuple[str, ...]:
 
 
 def _storage_classes(pod: Pod, cluster: Cluster) -> tuple[str, ...]:
-    """Return the storage classes of a pod's claims, without claims that are unknown or have no class."""
+    """Return the StorageClasses of a pod's claims, without unknown claims and claims without a class."""
     claims = (cluster.storage.claims.get(f"{pod.metadata.namespace}/{name}") for name in _claims(pod))
     names = (claim.spec.storage_class_name for claim in claims if claim is not None)
     return tuple(dict.fromkeys(name for name in names if name))
 
 
 _CALLED: dict[str, Callable[[Pod, Input], Scalar]] = {"limits": _limit, "tolerations": _toleration}
-"""For each field of `pod.` with a part or a key, the function that reads the part or key."""
+"""For each field of `pod.` that has a part or a key, the function that reads the part or key."""
 _WHOLE: dict[str, Callable[[Pod], Hashable]] = {
     "requests": lambda pod: tuple(sorted(incoming_requests(pod).by_name.items())),
     "limits": lambda pod: tuple(sorted((name, amount.scaled(-3)) for name, amount in pod_limits(pod).items())),

@@ -50,11 +50,11 @@ MAX_RULES = 64
 MAX_LETS = 256
 MAX_METRICS = 64
 MAX_CHARACTERS = 65536
-"""Largest total length of the expressions of a policy, in characters; a longer policy is rejected."""
+"""Maximum number of characters of all expressions of a policy; a longer policy is rejected."""
 MAX_REQUIREMENTS = 256
-"""Largest number of label requirements in the selectors of a policy; a policy with more is rejected."""
+"""Maximum number of label requirements in a policy's selectors; a policy with more is rejected."""
 MAX_VALUES = 8192
-"""Largest number of values in the requirements of a policy's selectors; a policy with more is rejected."""
+"""Maximum number of values in the requirements of a policy's selectors; a policy with more is rejected."""
 _VALUES = "write at least one value, as in `values: [a]`, or use the operator `Exists` or `DoesNotExist`"
 _SCHEDULERS = "write the `schedulerName` of the pods, or remove `schedulerNames` to match all"
 _KEYS = "write the key of a node label, as in `topology.kubernetes.io/zone`"
@@ -62,7 +62,7 @@ _OPERATORS = "write `In`, `NotIn`, `Exists` or `DoesNotExist`"
 
 
 class CompiledText(NamedTuple):
-    """The result of compiling a text, and the `let` names that the text uses."""
+    """The result of compiling an expression, with the `let` names that the expression uses."""
 
     compiled: Compiled
     used: AbstractSet[str]
@@ -70,23 +70,23 @@ class CompiledText(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CompiledTexts:
-    """The compiled texts of a policy, reused for a later generation with equal texts."""
+    """The compiled expressions of a policy, which a later generation reuses for equal texts."""
 
     declarations: Hashable = None
-    """The `let` lines and metrics that the texts may name; texts are reused only if these are equal."""
+    """The `let` lines and metrics that the expressions may name; results are reused only if these are equal."""
     by_text: Mapping[Hashable, CompiledText] = field(default_factory=dict)
-    """The compiled texts, by text, kind of text and environment."""
+    """The compiled expressions, by text, kind of text and environment."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompilationResult:
-    """The result of compiling a policy: a policy or errors, in both cases with warnings."""
+    """The result of compiling a policy: the compiled policy or errors, and warnings."""
 
     policy: CompiledPolicy | None
     diagnostics: tuple[Diagnostic, ...]
     cost: Cost
     texts: CompiledTexts = field(default_factory=CompiledTexts, compare=False, repr=False)
-    """The compiled texts, which the compilation of the next generation reuses."""
+    """The compiled expressions, which the compilation of the next generation reuses."""
 
     @property
     def errors(self) -> int:
@@ -100,7 +100,7 @@ def compile_policy(
     generation: int | None = None,
     before: CompilationResult | None = None,
 ) -> CompilationResult:
-    """Compile a policy.
+    """Compile a generation of a policy; return the compiled policy or its errors.
 
     Args:
         policy: The object.
@@ -112,7 +112,7 @@ def compile_policy(
 
 
 class _Compilation:
-    """The state of compiling one policy, with the diagnostics so far."""
+    """The running compilation of one policy, with the diagnostics so far."""
 
     def __init__(
         self, policy: Policy, spec: PolicySpec | None, generation: int | None, before: CompilationResult | None
@@ -172,7 +172,7 @@ class _Compilation:
         return CompilationResult(policy, tuple(self._found), cost, texts)
 
     def _warn_of_parts_without_effect(self, compiled: CompiledPolicy) -> None:
-        """Warn of unused names, a policy without rules, selectors that select nothing, and weights of 0."""
+        """Warn of unused names, of a policy without rules, of selectors that match nothing, and of weights of 0."""
         if any(one.severity == "error" for one in self._found):
             return
         spec = self._spec
@@ -191,7 +191,7 @@ class _Compilation:
         self._warn_of_weights()
 
     def _warn_of_metrics(self, compiled: CompiledPolicy) -> None:
-        """Warn of metrics that neither a rule nor a `let` line reads; unused `let` lines have their own warning."""
+        """Warn of metrics that no rule and no `let` line reads; unused `let` lines have a warning of their own."""
         lets = (root for root in self._lets.lets.values() if root is not None)
         read = chain(compiled.inputs, *(root.inputs for root in lets))
         used = {item.path[0] for item in read if item.root == "metrics"}
@@ -212,7 +212,7 @@ class _Compilation:
                 self._report(f"spec.scores[{index}].weight", diagnose("W0711", "0", Span(0, 1)))
 
     def _is_too_large(self) -> bool:
-        """Report the limits of size that the policy exceeds; return whether it exceeds any."""
+        """Report which limits of size the policy exceeds; return whether it exceeds any limit."""
         spec = self._spec
         selectors = [one for one in (spec.pod_selector, spec.namespace_selector) if one is not None]
         counts = (
@@ -264,7 +264,7 @@ class _Compilation:
                 self._report(place, finding("E0208", f'two {kind} have the name "{name}"', len(name)))
 
     def _filters(self, rules: Sequence[FilterRule], within: str = "") -> tuple[CompiledFilter, ...]:
-        """Compile filters of `spec`, or of `spec.placement` if `within` is `placement.`."""
+        """Compile the filters of `spec`, or those of `spec.placement` if `within` is `placement.`."""
         made = []
         phases = ("group", "placement") if within else ("pod", "filter")
         for index, rule in enumerate(rules):
@@ -276,7 +276,7 @@ class _Compilation:
         return tuple(made)
 
     def _scores(self, rules: Sequence[ScoreRule], within: str = "") -> tuple[CompiledScore, ...]:
-        """Compile scores of `spec`, or of `spec.placement` if `within` is `placement.`."""
+        """Compile the scores of `spec`, or those of `spec.placement` if `within` is `placement.`."""
         made = (self._score(f"{within}scores[{index}]", rule) for index, rule in enumerate(rules))
         return tuple(rule for rule in made if rule is not None)
 
@@ -346,7 +346,7 @@ class _Compilation:
         return compiled
 
     def _reused(self, key: Hashable) -> Compiled | None:
-        """Return the compilation result of a text in an earlier generation, or None if the text is new."""
+        """Return how an earlier generation compiled a text; None if the text is new."""
         known = self._reusable.get(key)
         return None if known is None else self._stored(key, *known)
 
@@ -375,7 +375,7 @@ class _Compilation:
             return None
 
     def _require_labels(self, labels: str, selector: LabelSelector | None) -> None:
-        """Record, for texts that read labels, that every selected pod or namespace has the labels of the selector."""
+        """Record for expressions that read labels that each selected pod or namespace has the selector's labels."""
         if selector is None:
             return
         stated = (one.key for one in selector.match_expressions if one.operator in {"In", "Exists"})
@@ -390,14 +390,14 @@ class _Compilation:
 
 
 def _where(condition: Program | None, environment: Environment) -> Environment:
-    """Return the environment of a text that is only evaluated where a condition is true, so that its inputs exist."""
+    """Return the environment of a text that is evaluated only if a condition is true and its inputs thus exist."""
     if condition is None:
         return environment
     return replace(environment, present=environment.present | required(condition.root))
 
 
 def _selector_faults(selector: LabelSelector) -> Iterator[tuple[str, str]]:
-    """Return the field and the message of every invalid label and requirement of a selector."""
+    """Return field and message of each invalid label and requirement of a selector."""
     parts = [("matchLabels", LabelSelector(match_labels={key: value})) for key, value in selector.match_labels.items()]
     for index, one in enumerate(selector.match_expressions):
         parts.append((f"matchExpressions[{index}]", LabelSelector(match_expressions=(one,))))
@@ -430,7 +430,7 @@ def _placement_rules(spec: PolicySpec) -> Sequence[FilterRule | ScoreRule]:
 
 
 def _plain_texts(spec: PolicySpec) -> Iterator[tuple[str, str]]:
-    """Yield the texts of a policy that are neither expressions nor names of rules, each with its field."""
+    """Yield the texts of a policy other than expressions and names of rules, each with its field."""
     for index, own in enumerate(spec.scheduler_names):
         yield f"schedulerNames[{index}]", own
     placement = spec.placement or PlacementRules()

@@ -23,11 +23,11 @@ from policysched.model.policy import MetricKey, MetricQuery, PolicyKey, PolicySp
 from policysched.model.selection.selectors import LabelMatcher
 
 RESOLVABLE = frozenset(("requested", "free", "pods"))
-"""The fields of `node.` and `cluster.` that change if pods are removed; all fields of `peer.` also change."""
+"""The fields of `node.` and `cluster.` that change if pods are removed; the fields of `peer.` all change too."""
 FILTER_UNITS, SCORE_UNITS, NORMALIZED_UNITS = 1, 3, 12
-"""Cost of a rule besides the cost of its expressions; a normalised score is computed for every decision."""
+"""The cost of a filter, score or normalized score besides its expressions; normalizing happens in every decision."""
 REQUIREMENTS_PER_UNIT = 8
-"""Number of label requirements that cost as much as one cost unit."""
+"""Number of label requirements that cost as much as one unit of cost."""
 MILLIS: Final = 1000.0
 NO_METRIC: Final = MetricKey("", "")
 _UNITS: Final[Mapping[str, Unit]] = {unit.value: unit for unit in Unit}
@@ -37,13 +37,13 @@ _SPOKEN: Final[Mapping[str, str]] = {"query": "`query`", "nodeLabel": "`nodeLabe
 
 @dataclass(frozen=True, slots=True)
 class MetricInput(Input):
-    """The input `metrics.<name>` of a rule, with the query that the policy declares under this name."""
+    """The input `metrics.<name>` of a rule, with the metric query that the policy declares for the name."""
 
     metric: MetricKey = NO_METRIC
     max_age: float = 0.0
     """Largest age of a value; an older value is treated as missing. Units: seconds."""
     scale: float = 1.0
-    """Factor from the server's unit to the unit of rules, such as from cores to millicores."""
+    """Factor from the metric server's unit to the unit of rules, for example from cores to millicores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +54,17 @@ class Declared:
     inputs: Mapping[str, MetricInput]
 
     def bind(self, program: Program) -> Program:
-        """Replace the metrics that a program reads by the inputs that this policy declares."""
+        """Return a program in which the metrics that it reads are replaced by the inputs that the policy declares."""
         root = self.bound(program.root)
         return program if root is program.root else replace(program, root=root)
 
     def bound(self, root: Typed) -> Typed:
-        """Replace the metrics that an expression graph reads by the inputs that this policy declares."""
+        """Return an expression graph in which metrics are replaced by the inputs that the policy declares."""
         return _bound(root, self.inputs) if any(item.root == "metrics" for item in root.inputs) else root
 
 
 def declare(queries: Sequence[MetricQuery], report: Report) -> Declared:
-    """Check the metrics that a policy declares, and return their inputs.
+    """Check the metric queries of a policy, and return the inputs that they declare.
 
     Args:
         queries: The declared metrics.
@@ -88,7 +88,7 @@ def declare(queries: Sequence[MetricQuery], report: Report) -> Declared:
 
 
 def finding(code: str, message: str, width: int = 0, help_text: str | None = None) -> Diagnostic:
-    """Return an error that marks a whole field of a policy.
+    """Return an error about a whole field of a policy.
 
     Args:
         code: The code of the error.
@@ -114,7 +114,7 @@ def _problems(query: MetricQuery, before: set[str]) -> Iterator[tuple[str, Diagn
 
 
 def _duration(text: str) -> tuple[float, tuple[Diagnostic, ...]]:
-    """Parse a `maxAge` duration. Units: seconds."""
+    """Return a duration in the field `maxAge` as a number. Units: seconds."""
     compiled = compile_expression(text, Environment(), Want.ANY)
     program = compiled.program
     if program is None:
@@ -128,7 +128,7 @@ def _duration(text: str) -> tuple[float, tuple[Diagnostic, ...]]:
 
 
 def _bound(root: Typed, inputs: Mapping[str, MetricInput]) -> Typed:
-    """Return a copy of an expression graph in which the policy's declared metrics replace `metrics.*`."""
+    """Return a copy of an expression graph in which `metrics.*` are replaced by the policy's declared metrics."""
     made: dict[Typed, Typed] = {}
     for node in steps(root):
         data = node.data
@@ -148,7 +148,7 @@ class CompiledFilter:
     require: Program
     message: str | None
     stated: Program | None = None
-    """The condition as written if `require` omits a `?? false` of the condition, else None."""
+    """The condition as written, if compiling left out a `?? false`; else None."""
 
     @property
     def written(self) -> Program:
@@ -157,7 +157,7 @@ class CompiledFilter:
 
     @property
     def resolvable(self) -> bool:
-        """Whether removing pods from a node can change the result of the filter on the node."""
+        """Whether removing pods from a node can change the filter's result on that node."""
         return any(
             item.root == "peer" or (item.root in {"node", "cluster"} and item.path[0] in RESOLVABLE)
             for item in self.require.inputs
@@ -166,7 +166,7 @@ class CompiledFilter:
 
 @dataclass(frozen=True, slots=True)
 class CompiledScore:
-    """A score rule: an expression with a number for each node, normalised or not."""
+    """A score rule: an expression that gives each node a number, normalized or not."""
 
     name: str
     weight: int
@@ -180,13 +180,13 @@ class CompiledScore:
 
     @property
     def normalizes(self) -> bool:
-        """Whether a node's score depends on which nodes are feasible."""
+        """Whether the score of a node depends on which nodes are feasible."""
         return self.takes_maximum or self.value.root.normalizes
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledPlacement:
-    """The compiled rules of a policy about placements of pod groups."""
+    """The compiled placement rules of a policy (`spec.placement`)."""
 
     topology_key: str
     filters: tuple[CompiledFilter, ...]
@@ -194,7 +194,7 @@ class CompiledPlacement:
 
     @property
     def programs(self) -> tuple[Program, ...]:
-        """The programs of the rules, with the conditions under which they apply."""
+        """The programs of the placement rules, with the conditions under which the rules apply."""
         whens = (*(rule.when for rule in self.filters), *(rule.when for rule in self.scores))
         values = (*(rule.written for rule in self.filters), *(rule.value for rule in self.scores))
         return tuple(one for one in (*whens, *values) if one is not None)
@@ -213,11 +213,11 @@ class CompiledPolicy:
     filters: tuple[CompiledFilter, ...]
     scores: tuple[CompiledScore, ...]
     units: int = 0
-    """The cost of the policy in a decision that includes preemption; 0 if the policy is not enforced."""
+    """The cost of the policy in a decision with preemption; 0 if the policy is not enforced."""
     preemption: CompiledFilter | None = None
-    """The condition that a victim of preemption must meet."""
+    """The condition that victims of preemption must meet; None without such a condition."""
     placement: CompiledPlacement | None = None
-    """The rules about placements of pod groups."""
+    """The placement rules; None without placement rules."""
 
     @property
     def conditions(self) -> tuple[Program, ...]:
@@ -227,7 +227,7 @@ class CompiledPolicy:
 
     @property
     def filter_programs(self) -> tuple[Program, ...]:
-        """The programs of the filters, with the conditions under which the filters apply."""
+        """The programs of the filters and of the conditions under which the filters apply."""
         texts = (self.applies_to, *(rule.when for rule in self.filters), *(rule.require for rule in self.filters))
         return tuple(program for program in texts if program is not None)
 
@@ -248,7 +248,7 @@ class CompiledPolicy:
 
     @property
     def rules_count(self) -> int:
-        """Number of rules: filters, scores, the condition on victims, and rules about placements."""
+        """Number of rules: filters, scores, the condition on victims, and placement rules."""
         placement = () if self.placement is None else (*self.placement.filters, *self.placement.scores)
         return len(self.filters) + len(self.scores) + len(self.guard_programs) + len(placement)
 
@@ -259,12 +259,12 @@ class CompiledPolicy:
 
     @property
     def guard_programs(self) -> tuple[Program, ...]:
-        """The condition on victims as a program that preemption runs on placed pods; empty if there is no condition."""
+        """The program of the condition on victims, which preemption runs on placed pods; empty without condition."""
         return () if self.preemption is None else (self.preemption.written,)
 
 
 def units_of(policy: CompiledPolicy) -> int:
-    """Return the cost of a policy in a decision that includes preemption; 0 if the policy is not enforced.
+    """Return the cost of a policy in a decision with preemption; 0 if the policy is not enforced.
 
     Units: operations over all nodes.
     """
@@ -282,13 +282,13 @@ def units_of(policy: CompiledPolicy) -> int:
 
 
 def requirement_count(spec: PolicySpec) -> int:
-    """Count the label requirements of a policy's selectors."""
+    """Return the number of label requirements in a policy's selectors."""
     selectors = (one for one in (spec.pod_selector, spec.namespace_selector) if one is not None)
     return sum(len(one.match_labels) + len(one.match_expressions) for one in selectors)
 
 
 def compiled_filter(name: str, when: Program | None, require: Program, message: str | None) -> CompiledFilter:
-    """Return a filter rule without each `?? false` that changes no result, so that reasons name missing inputs.
+    """Return a filter rule without each `?? false` that has no effect, so that reasons name missing inputs.
 
     A filter accepts the nodes on which its condition is true. So `x ?? false` is equivalent to `x` inside of `and` and
     `or`, and `if(x ?? false, a, b)` is equivalent to `x and a or not (x ?? false) and b`.
@@ -300,7 +300,7 @@ def compiled_filter(name: str, when: Program | None, require: Program, message: 
 
 
 def _without_defaults(root: Typed) -> Typed:
-    """Return a condition without each `?? false` that changes no result.
+    """Return a condition without each `?? false` that has no effect.
 
     Each part is rewritten once, even if the condition contains it several times. A stack replaces recursion, so that
     the depth of a condition is not limited.
@@ -323,7 +323,7 @@ def _without_defaults(root: Typed) -> Typed:
 
 
 def _without_own_defaults(node: Typed) -> Generator[Typed, Typed, Typed]:
-    """Rewrite a part of a condition: yield the parts to rewrite first, and receive each rewritten part."""
+    """Remove `?? false` from a part of a condition: yield its parts, and receive each of them rewritten."""
     if _is_defaulted(node):
         return (yield node.args[0])
     if node.op is Op.IF and _is_defaulted(node.args[0]):

@@ -1,4 +1,4 @@
-"""`ActivePolicy`, a compiled policy in force: its rules for a pod, their inputs, and its queueing hints.
+"""`ActivePolicy`: a compiled policy in force, with the rules that apply to a pod, their inputs and queueing hints.
 
 Policies are no plugins of a profile themselves: `policies` evaluates all policies of a profile together. Statuses,
 records and hints name a policy `SchedulingPolicy/<name>`.
@@ -30,7 +30,7 @@ Results = WeakKeyDictionary[Cluster, PodIndependentResults]
 
 
 class ActivePolicy(BlockMember):
-    """One policy in force, with its rules compiled for evaluation.
+    """A policy in force, with its rules ready for evaluation.
 
     Args:
         policy: The policy.
@@ -61,15 +61,15 @@ class ActivePolicy(BlockMember):
         self._reads_details = any(
             item.root in {"peer", "victim"} and item.path[0] in {"annotations", "phase"} for item in policy.inputs
         )
-        """Whether the policy reads annotations or phases of placed pods, whose changes are noted only then."""
+        """Whether the policy reads annotations or phases of placed pods; only then their changes are recorded."""
         self._reads_classes = any(item.path[0] == "storage_classes" for item in policy.inputs)
         self._time_keys = time_keys(roots)
         self.beyond_class = beyond_class(item for program in policy.programs for item in program.inputs)
-        """The fields of a pod that the policy reads and the key of the pod's class does not contain."""
+        """The fields of a pod that the policy reads and that the key of the pod class does not contain by default."""
         self.reads_group = any(reads_group(item) for program in policy.programs for item in program.inputs)
-        """Whether the policy reads the group of a pod."""
+        """Whether the policy reads the group to which a pod belongs."""
         self.time_keys = time_keys([program.root for program in policy.programs])
-        """The values of time that the policy computes without nodes."""
+        """The parts of expressions that read the time and have one value for all rows."""
         self._changes = changes_read(policy.filters, policy.inputs, bool(self._timed))
         self._next: WeakKeyDictionary[Cluster, tuple[tuple[float, int], float | None]] = WeakKeyDictionary()
         self._rejections: WeakKeyDictionary[Cluster, Rejections] = WeakKeyDictionary()
@@ -78,7 +78,7 @@ class ActivePolicy(BlockMember):
         )
 
     def results(self, cluster: Cluster) -> PodIndependentResults:
-        """Return the results of the rules that do not read the pod, for all policies of the set, on a cluster."""
+        """Return the results on a cluster of the rules that do not read the pod, for all policies of the set."""
         found = self._results.get(cluster)
         if found is None:
             found = self._results[cluster] = PodIndependentResults(evaluation_context(cluster))

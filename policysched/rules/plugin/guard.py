@@ -1,4 +1,4 @@
-"""A policy's condition on victims (`spec.preemption`) as a VictimGuard.
+"""`PolicyGuard`: a policy's condition on victims (`spec.preemption`) as a victim guard.
 
 Preemption evaluates the condition once for all pods of lower priority on nodes where preemption may help, and again for
 the victims that an extender returns. The result for a pod does not depend on which other pods are victims: `node.`
@@ -42,11 +42,11 @@ VICTIM_ACTIONS: Final = {
     "phase": Action.UPDATE_OTHER,
 }
 MOST_VALUES: Final = 4
-"""Largest number of inputs whose values a reason contains; further inputs are omitted."""
+"""Maximum number of inputs whose values a reason contains; further inputs are left out."""
 
 
 class PolicyGuard(VictimGuard):
-    """The guard that protects pods by the preemption condition of one policy.
+    """The victim guard that protects pods by the preemption condition of one policy.
 
     Args:
         policy: The policy.
@@ -65,13 +65,13 @@ class PolicyGuard(VictimGuard):
         return self._rows[0].rule.written.root
 
     def applies_to(self, pod: Pod, context: EvaluationContext) -> bool:
-        """Return whether the policy protects pods from a preemptor."""
+        """Return whether the policy applies to a preemptor, so that it protects pods from it."""
         return not self._selection.spares(pod) and bool(
             self._selection.applying(self._rows, pod, context, unknown=True)
         )
 
     def protected(self, pod: Pod, cluster: Cluster, slots: RowNumbers) -> Protection | None:
-        """Protect the pods for which the condition is not true, or all pods while it depends on an unknown namespace.
+        """Return the pods for which the condition is not true; all pods while it depends on an unknown namespace.
 
         Cost: O(V) for each operation of the condition.
         """
@@ -90,7 +90,7 @@ class PolicyGuard(VictimGuard):
         )
 
     def events(self) -> Sequence[Hint]:
-        """Return hints for changes of the pods and nodes that the condition reads; time and counts have no hint."""
+        """Return hints for changes of the pods and nodes that the condition reads; time and counts get no hints."""
         read = self._rows[0].root.inputs
         actions = Action.NONE
         for item in read:
@@ -121,7 +121,7 @@ class PolicyGuard(VictimGuard):
         return bool(lower) and (found is None or not found.codes.all())
 
     def _values(self, slot: int, pod: Pod, context: EvaluationContext) -> str:
-        """Return as text the values of a pod that made parts of the condition not true."""
+        """Return as text the values of a pod because of which parts of the condition are not true."""
         cluster = context.cluster
         placed = cluster.pods.by_slot[slot]
         if placed is None:
@@ -145,7 +145,7 @@ def _members(changed: Pod | PodGroup, cluster: Cluster) -> Iterable[Pod]:
 
 
 def possible_victims(pod: Pod, cluster: Cluster) -> RowNumbers:
-    """Return the placed pods of lower priority than a pod, without pods that are being deleted. Shapes: (V,) slots."""
+    """Return the slots of the placed pods of lower priority than a pod that are not being deleted. Shapes: (V,)."""
     pods = cluster.pods
     held = np.flatnonzero(pods.rows >= 0)
     lower = held[cluster.signatures.priorities()[pods.signatures[held]] < pod_priority(pod)]
@@ -154,13 +154,13 @@ def possible_victims(pod: Pod, cluster: Cluster) -> RowNumbers:
 
 
 def guard_of(policy: ActivePolicy) -> PolicyGuard | None:
-    """Return the guard of a policy, or None if the policy has no condition on victims."""
+    """Return the victim guard of a policy; None if the policy has no condition on victims."""
     rule = policy.policy.preemption
     return None if rule is None else PolicyGuard(policy, rule)
 
 
 def _parts(root: Typed) -> Iterator[Typed]:
-    """Yield the conditions that `and` combines in a condition, or the condition itself if it has no `and`."""
+    """Yield the operands of a condition's `and`; without `and`, the condition itself."""
     if root.op != Op.AND:
         yield root
         return
@@ -169,7 +169,7 @@ def _parts(root: Typed) -> Iterator[Typed]:
 
 
 def shown_value(value: Scalar, unit: Unit | None) -> str:
-    """Return a value as a reason shows it, in a unit of the language."""
+    """Return a value in a unit of the language, as reasons show it."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "missing"
     if isinstance(value, str):

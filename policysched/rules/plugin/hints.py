@@ -1,4 +1,4 @@
-"""Queueing hints of a policy: whether a change can help a pod that the policy rejected.
+"""Queueing hints of a policy: they decide whether a change can help a pod that the policy rejected.
 
 For a rejected pod, a policy caches the rows that its filters accept. A change helps the pod if the filters accept
 another row: a row that changed, or a row for which an aggregate or another shared value changed. Pods that the policy
@@ -33,16 +33,16 @@ from policysched.rules.shared_values.derived import AffectedRows
 from policysched.state.tables.columns import memory_of
 
 MOST_PODS = 8192
-"""Largest number of rejected pods per policy that are cached; the least recently used are dropped."""
+"""Maximum number of cached rejected pods of a policy; beyond it, the least recently used are dropped."""
 REJECTIONS_BYTES = 64 * 1024 * 1024
-"""Largest memory of the cached rejections of a policy; the least recently used are dropped. Units: bytes."""
+"""Maximum memory of the cached rejections of a policy; beyond it, the least recently used are dropped. Units: bytes."""
 BYTES_PER_REJECTED = 6144
-"""The memory of a cached rejection without its pod and its arrays. Units: bytes."""
+"""Memory of a cached rejection without its pod and its arrays. Units: bytes."""
 BYTES_PER_ENCODED = 6
-"""The memory of a cached pod per byte of the pod's encoded form."""
+"""Memory of a cached pod, per byte of the pod's encoded form. Units: bytes."""
 _ENCODER = msgspec.msgpack.Encoder()
 METRICS_AGAIN = 30.0
-"""Time until a pod is retried because metric values may have become too old. Units: seconds."""
+"""Time after which a pod is retried because metric values may have become too old. Units: seconds."""
 NODE_ACTIONS = {
     "labels": Action.UPDATE_NODE_LABEL,
     "annotations": Action.UPDATE_NODE_ANNOTATION,
@@ -62,7 +62,7 @@ Decide = Callable[[Pod, Change, Cluster], bool]
 
 
 class RejectedPods:
-    """The rows that a policy's filters accept for rejected pods with equal results.
+    """The rows that a policy's filters accept, for rejected pods with equal results.
 
     Args:
         context: The context of the policies on the cluster.
@@ -82,12 +82,12 @@ class RejectedPods:
         self._accepted: Mask = np.zeros(0, np.bool_)
         self._position = -1
         self._last: tuple[object, bool] = (None, False)
-        """The last result of `may_help`, with the context's stamp."""
+        """The last result of `may_help`, with the stamp of the context for which it is valid."""
         self.nbytes = 0
-        """The memory of the entry with its first pod; 0 before `measure`. Units: bytes."""
+        """Memory of this rejection with its first pod; 0 before `measure`. Units: bytes."""
 
     def measure(self, pod: Pod) -> None:
-        """Compute the memory of the cached rejection.
+        """Compute the memory of this rejection.
 
         Args:
             pod: The pod for which the entry was created.
@@ -98,24 +98,24 @@ class RejectedPods:
         self.nbytes = BYTES_PER_REJECTED + encoded + rows + memory_of(arrays, rows)
 
     def may_help(self) -> bool:
-        """Return whether the last change made the filters accept another row, or made no filter apply."""
+        """Return whether, after the last change, the filters accept a further row or no filter applies any more."""
         stamp = self._context.stamp
         if self._last[0] != stamp:
             self._last = (stamp, self._rules is None or self._accepts_another_row())
         return self._last[1]
 
     def record(self) -> None:
-        """Store the rows that the filters accept now, with which later changes are compared."""
+        """Store which rows the filters accept now, as a basis for comparing later changes."""
         self.may_help()
         self._last = (self._context.stamp, self._rules is None)
 
     def start_from(self, other: RejectedPods) -> None:
-        """Copy the accepted rows of the pod's earlier cached rejection, unless the rows were already evaluated."""
+        """Copy the accepted rows from the pod's earlier rejection, unless rows were already evaluated."""
         if self._position < 0:
             self._accepted = other._accepted.copy()
 
     def _accepts_another_row(self) -> bool:
-        """Evaluate the affected rows; return whether the filters accept a row that they rejected before."""
+        """Evaluate the affected rows; return whether the filters accept one that they rejected before."""
         nodes, journal = self._context.cluster.nodes, self._context.cluster.journal
         changed: Rows | None = None
         if self._position >= 0:
@@ -137,7 +137,7 @@ class RejectedPods:
 
 
 class _PodEntry(NamedTuple):
-    """Weak references to a pod and its cached rejection, and the stamp for which the rejection is valid."""
+    """Weak references to a pod and its cached rejection, with the stamp for which the rejection is valid."""
 
     pod: weakref.ref[Pod]
     stamp: Hashable
@@ -145,18 +145,18 @@ class _PodEntry(NamedTuple):
 
 
 class Rejections:
-    """The cached rejections of one policy: for each rejected pod, the rows that the policy's filters accept."""
+    """The cached rejections of one policy: for each rejected pod, which rows the policy's filters accept."""
 
     def __init__(self, context: EvaluationContext) -> None:
         self.independent = PodIndependentResults(context)
-        """Results without any rule: hints evaluate the filters on affected rows, and cache no results of all nodes."""
+        """Results that contain no rule, because hints evaluate filters on affected rows only."""
         self._by_pod: LRUCache[int, _PodEntry] = LRUCache(MOST_PODS)
         self._by_key: LRUCache[Hashable, RejectedPods] = LRUCache(REJECTIONS_BYTES, getsizeof=attrgetter("nbytes"))
 
     def of(
         self, pod: Pod, stamp: Hashable, prepare: Callable[[], tuple[Hashable, Callable[[], RejectedPods]]]
     ) -> RejectedPods:
-        """Return the cached rejection of a pod, which pods with equal results share; create it if there is none.
+        """Return the cached rejection of a pod, which pods with equal results share; create it if needed.
 
         Args:
             pod: The pod.
@@ -183,7 +183,7 @@ class Rejections:
 def changes_read(
     filters: Iterable[CompiledFilter], inputs: Sequence[Input], timed: bool
 ) -> tuple[tuple[Resource, Action], ...]:
-    """Return the changes that can change the result of filters, in the order of their hints.
+    """Return the kinds of changes that can change the results of filters, in the order of the hints.
 
     Args:
         filters: The filters.
@@ -210,7 +210,7 @@ def changes_read(
 
 
 def _of_nodes(read: Iterable[Input]) -> Action:
-    """Return the kinds of node changes that can change some inputs."""
+    """Return the kinds of node changes that can change inputs."""
     actions = Action.ADD
     for item in read:
         if item.root == "node":
@@ -219,14 +219,14 @@ def _of_nodes(read: Iterable[Input]) -> Action:
 
 
 def hints(changes: Iterable[tuple[Resource, Action]], decide: Decide) -> list[Hint]:
-    """Return hints for changes: a change of the pod itself always helps, `decide` decides about other changes."""
+    """Return hints for changes; an update of the pod itself always helps, for other changes `decide` is called."""
     return [
         Hint(resource, actions, is_own if resource is Resource.PENDING_POD else decide) for resource, actions in changes
     ]
 
 
 def next_time(roots: Sequence[Typed], pod: Pod, cluster: Cluster) -> float | None:
-    """Return the time at which elapsed time alone can change the value of an expression for a pod.
+    """Return when elapsed time alone can next change the value of an expression for a pod.
 
     Units: seconds since 1970.
     """
@@ -247,5 +247,5 @@ def next_time(roots: Sequence[Typed], pod: Pod, cluster: Cluster) -> float | Non
 
 
 def is_own(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - the hint's shape
-    """Return whether a change is an update of the pod itself."""
+    """Return whether a change is an update of the waiting pod itself."""
     return isinstance(change.new, Pod) and change.new.metadata.uid == pod.metadata.uid

@@ -1,4 +1,4 @@
-"""The part of a pod group's decision record about placement rules: results by placement, rule and clause.
+"""The part of a pod group's decision record about placement rules, by placement, rule and clause.
 
 A filter that rejects a placement is split at `and`; each clause that is not true is listed with the values of its
 functions over the nodes, of `let` names and of inputs.
@@ -31,7 +31,7 @@ from policysched.rules.plugin.record import score_number
 from policysched.rules.results.rule_rows import FINE, filter_rows, shortened
 
 MOST_VALUES: Final = 4
-"""Largest number of values that are listed for a clause."""
+"""Maximum number of values that a record lists for a clause."""
 _FUNCTIONS: Final = frozenset(map(".".join, PLACEMENT_FUNCTIONS))
 Record = dict[str, Any]
 
@@ -42,7 +42,7 @@ def describe_placements(
     placements: Sequence[CandidatePlacement],
     fits: Sequence[bool],
 ) -> list[Record]:
-    """Describe the results of placement rules for each of some placements, by policy.
+    """Return the results of the placement rules for each of some placements, by policy.
 
     Args:
         policies: The policies, including Shadow ones.
@@ -73,7 +73,7 @@ def describe_placements(
 def _rejecting(
     plugin: PolicyPlacements, attempt: AppliedPlacementRules, spec: PolicySpec, placement: CandidatePlacement
 ) -> Record:
-    """Return the filters that reject a placement, each with the clauses that are not true."""
+    """Return the filters that reject a placement, each with those of its clauses that are not true."""
     codes = plugin.filter_codes(attempt, placement) if placement.rows.size else []
     return {
         row.rule.name: {
@@ -88,7 +88,7 @@ def _rejecting(
 def _clauses(
     spec: PolicySpec, rule: CompiledFilter, attempt: AppliedPlacementRules, placement: CandidatePlacement
 ) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield the clauses of a filter that are not true for a placement, each with the values that it reads."""
+    """Yield the clauses of a filter that are not true for a placement, with the values that they read."""
     parsed = parse(rule.written.text)
     if isinstance(parsed, Diagnostic | Case):
         return
@@ -104,7 +104,7 @@ def _clauses(
 
 
 def _read(expr: Expr, lets: set[str]) -> Iterator[Expr]:
-    """Yield the outermost functions over nodes, inputs and `let` names of an expression."""
+    """Yield the outermost aggregates over nodes, inputs and `let` names in an expression."""
     if isinstance(expr, Path) or (isinstance(expr, Call) and expr.function.dotted in _FUNCTIONS):
         yield expr
     else:
@@ -113,7 +113,7 @@ def _read(expr: Expr, lets: set[str]) -> Iterator[Expr]:
 
 
 def _compiled(spec: PolicySpec, text: str) -> CompiledFilter | None:
-    """Compile a condition as a placement filter of a policy."""
+    """Return a condition compiled as the only placement filter of a policy."""
     rules = PlacementRules(filters=[FilterRule(name="clause", require=text)])
     alone = replace(spec, filters=[], scores=[], preemption=None, placement=rules)
     compiled = compile_policy(Policy(metadata=Metadata(name="clause"), spec=alone)).policy
@@ -121,7 +121,7 @@ def _compiled(spec: PolicySpec, text: str) -> CompiledFilter | None:
 
 
 def _value(spec: PolicySpec, text: str, attempt: AppliedPlacementRules, placement: CandidatePlacement) -> str:
-    """Return the value of an expression for a placement as text; empty for conditions."""
+    """Return the value of an expression for a placement as text; empty for a condition."""
     probe = _compiled(spec, f"has({text})")
     if probe is None or probe.require.root.op != Op.HAS:
         return ""

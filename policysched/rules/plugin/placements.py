@@ -1,4 +1,4 @@
-"""The placement rules of a policy (`spec.placement`) as a plugin for pod groups.
+"""`PolicyPlacements`: the placement rules of a policy (`spec.placement`) as a plugin for pod groups.
 
 The rules apply to a group if the policy applies to one of the pods that are tried. They are evaluated with the nodes as
 they are without these pods. Without the feature gate TopologyAwareWorkloadScheduling the rules have no effect.
@@ -40,7 +40,7 @@ NO_RULES: Final = CompiledPlacement("", (), ())
 
 
 class AppliedPlacementRules(NamedTuple):
-    """The rules that apply to a pod group in one cycle, with the values that they read of the group."""
+    """The placement rules that apply to a pod group in one cycle, with the values of the group that they read."""
 
     context: EvaluationContext
     inputs: PodInputs
@@ -48,15 +48,15 @@ class AppliedPlacementRules(NamedTuple):
     filters: tuple[FilterRow, ...]
     scores: tuple[ScoreRow, ...]
     held: tuple[object, ...]
-    """The counters of the rules, cached while they are referenced."""
+    """The counters that the rules read, which exist only while they are referenced."""
 
     def frame(self, placement: CandidatePlacement) -> PlacementFrame:
-        """Return a frame for the nodes of a placement."""
+        """Return a frame whose rows are the nodes of a placement."""
         return PlacementFrame(self.context, self.inputs, placement.name, placement.rows)
 
 
 class PolicyPlacements(PlacementGeneratePlugin, PlacementFeasiblePlugin, PlacementScorePlugin):
-    """The placement rules of one policy.
+    """The placement rules of one policy as a plugin for pod groups.
 
     Args:
         policy: The policy; it has placement rules.
@@ -69,10 +69,10 @@ class PolicyPlacements(PlacementGeneratePlugin, PlacementFeasiblePlugin, Placeme
         self._selection = Selection(policy.policy, self.rules.filters)
         self._filters, self._scores = filter_rows(self.rules.filters), score_rows(self.rules.scores)
         self._last: tuple[PodGroupContext, AppliedPlacementRules | None] | None = None
-        """The group of the current cycle, with its rules; None if no rule applies."""
+        """The group of the current cycle and the rules that apply to it; None as rules if none apply."""
 
     def generate_placements(self, context: PodGroupContext, parent: CandidatePlacement) -> Sequence[CandidatePlacement]:
-        """Divide the nodes of a placement by the topology key of the policy.
+        """Divide the nodes of a placement by the topology key of the policy; return one placement for each value.
 
         If members are placed, only their domains remain.
         """
@@ -84,7 +84,7 @@ class PolicyPlacements(PlacementGeneratePlugin, PlacementFeasiblePlugin, Placeme
     def placement_feasible(
         self, context: PodGroupContext, placement: CandidatePlacement, progress: PlacementProgress
     ) -> Status | None:
-        """Reject a placement, before its first member, that does not meet a filter."""
+        """Before the first member is evaluated, reject a placement that does not meet a filter."""
         attempt = self._attempt(context) if not progress.evaluated and placement.rows.size else None
         if attempt is None or not attempt.filters:
             return None
@@ -106,7 +106,7 @@ class PolicyPlacements(PlacementGeneratePlugin, PlacementFeasiblePlugin, Placeme
         return means
 
     def events(self) -> Sequence[Hint]:
-        """Return the hints of the policy; a pod group that was rejected only waits for its backoff."""
+        """Return the policy's queueing hints; pod groups do not use them, but are retried after their backoff."""
         return self._policy.events()
 
     def filter_codes(
@@ -119,7 +119,7 @@ class PolicyPlacements(PlacementGeneratePlugin, PlacementFeasiblePlugin, Placeme
     def values(
         self, attempt: AppliedPlacementRules, placements: Sequence[CandidatePlacement]
     ) -> list[tuple[ScoreRow, NDArray[np.float64]]]:
-        """Return the values of each score for some placements, after `normalize`.
+        """Return the values of each score for some placements, after normalizing.
 
         Shapes: (P,) each. Missing: NaN if a rule has no value.
         """
@@ -136,7 +136,7 @@ class PolicyPlacements(PlacementGeneratePlugin, PlacementFeasiblePlugin, Placeme
         return reason(self._policy.policy.key, self._filters, code)
 
     def attempt(self, context: PodGroupContext) -> AppliedPlacementRules | None:
-        """Return the rules that apply to a pod group; None if no rule applies, or without the feature gate."""
+        """Return the rules that apply to a pod group; None if no rule applies or the feature gate is disabled."""
         cluster = context.cluster
         if not cluster.release.topology_aware:
             return None
@@ -160,14 +160,14 @@ class PolicyPlacements(PlacementGeneratePlugin, PlacementFeasiblePlugin, Placeme
         )
 
     def _attempt(self, context: PodGroupContext) -> AppliedPlacementRules | None:
-        """Return the rules that apply to a pod group, evaluated once in its cycle."""
+        """Return the rules that apply to a pod group, determined once in a cycle."""
         if self._last is None or self._last[0] is not context:
             self._last = (context, self.attempt(context))
         return self._last[1]
 
 
 def divided(context: PodGroupContext, parent: CandidatePlacement, key: str) -> list[CandidatePlacement]:
-    """Divide the nodes of a placement by the values of a label; with placed members, only into their domains."""
+    """Return the parts of a placement by the values of a label; if members are placed, only the parts with members."""
     cluster = context.cluster
     codes = cluster.nodes.labels(key)
     occupied = set(codes[_rows_of_members(context, cluster)].tolist()) - {MISSING}
@@ -179,7 +179,7 @@ def divided(context: PodGroupContext, parent: CandidatePlacement, key: str) -> l
 
 
 def _rows_of_members(context: PodGroupContext, cluster: Cluster) -> NDArray[np.intp]:
-    """Return the rows of the placed members of a group."""
+    """Return the rows of the placed members of a pod group."""
     state: GroupState | None = None if cluster.pod_groups is None else cluster.pod_groups.get(context.group.key)
     if state is None:
         return np.zeros(0, np.intp)

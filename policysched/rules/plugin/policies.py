@@ -1,4 +1,4 @@
-"""The policies of a profile as plugins: one filter for all policies, one score for the policies of a tier.
+"""The policies of a profile as plugins: one filter plugin for all policies, one score plugin for each tier.
 
 A plugin answers with one code or sum per row; `rows_of` returns the results by policy. A policy with a normalising rule
 is a score plugin of its own, because its scores depend on all feasible nodes.
@@ -43,7 +43,7 @@ POLICIES: Final = "SchedulingPolicy"
 
 
 class _Policies(Incremental[StateT]):
-    """Base class: some policies of a profile as one plugin.
+    """Base of the plugins that evaluate several policies of a profile.
 
     Args:
         members: The policies in their order, at least one.
@@ -60,15 +60,15 @@ class _Policies(Incremental[StateT]):
 
     @property
     def members(self) -> tuple[ActivePolicy, ...]:
-        """The policies, in the order in which their filters report rejections."""
+        """The policies, in the order in which rejections are reported."""
         return self._members
 
     def stamp(self, cluster: Cluster) -> Hashable:
-        """Return a value; if it changes, the states of all pod classes are prepared again."""
+        """Return a stamp; if it changes, the plugin prepares again for every pod class."""
         return tuple([one.stamp(cluster) for one in self._stamped])
 
     def evaluate(self, cluster: Cluster) -> None:
-        """Evaluate the rules that do not read the pod on all nodes, before the first decision."""
+        """Evaluate the rules that do not read the pod on all nodes, so that the first decision need not."""
         self._results(cluster).use(self, self._rules)
 
     def _results(self, cluster: Cluster) -> PodIndependentResults:
@@ -85,14 +85,14 @@ class PolicyFilters(_Policies[FilterBlock], PluginBlock[FilterBlock], WhatIfFilt
         self.filter_reads = _union(one.filter_reads for one in members)
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> FilterBlock | Nothing | Status:
-        """Return the filter results of a pod class, or reject the pod while a namespace is unknown.
+        """Return the filter results of a pod class; reject the pod while rules depend on an unknown namespace.
 
         A block has one row of results for each policy that applies to the pod class.
         """
         return self.prepare_after(None, pod, cluster)
 
     def prepare_after(self, before: FilterBlock | None, pod: Pod, cluster: Cluster) -> FilterBlock | Nothing | Status:
-        """Return the filter results of a pod class, with the results of unchanged policies from an earlier profile."""
+        """Return the filter results of a pod class, with results of unchanged policies from an earlier profile."""
         results = self._results(cluster)
         context = results.context
         for one in self.members:
@@ -107,11 +107,11 @@ class PolicyFilters(_Policies[FilterBlock], PluginBlock[FilterBlock], WhatIfFilt
         return FilterBlock(self, FilterMatrix(results, inputs, rules), cluster.nodes.columns.capacity, before)
 
     def reads_of(self, state: FilterBlock) -> Aspect:
-        """Return the aspects that the policies that apply to the pod class read."""
+        """Return the aspects of rows that the policies which apply to the pod class read."""
         return _union(one.filter_reads for one in self.members_of(state))
 
     def rows_of(self, state: FilterBlock) -> list[BlockRow]:
-        """Return the reason codes of the policies that ever rejected a node; `reason` explains the codes."""
+        """Return the reason codes of each policy that rejected a row; `reason` returns the statuses of the codes."""
         return [BlockRow(self._by_name[name], codes) for name, codes in state.rejecting()]
 
     def members_of(self, state: FilterBlock) -> Sequence[ActivePolicy]:
@@ -119,7 +119,7 @@ class PolicyFilters(_Policies[FilterBlock], PluginBlock[FilterBlock], WhatIfFilt
         return [self._by_name[name] for name in state.matrix.names]
 
     def affected_rows(self, state: FilterBlock, rows: RowNumbers) -> Rows:
-        """Evaluate changed rows and rows that depend on changed shared values; return all evaluated rows."""
+        """Evaluate changed rows and rows whose shared values changed; return all evaluated rows."""
         return state.update(rows)
 
     def filter(self, state: FilterBlock, rows: Rows) -> Codes:
@@ -127,12 +127,12 @@ class PolicyFilters(_Policies[FilterBlock], PluginBlock[FilterBlock], WhatIfFilt
         return state.answers(rows)
 
     def filter_changed(self, state: FilterBlock, changed: ChangedRow) -> Status | None:
-        """Return the status of the first policy that rejects a row after adding and removing pods, else None."""
+        """Return the status of the first policy that rejects a simulated row, else None."""
         code = state.changed_code(changed)
         return self.reason(state, code) if code else None
 
     def filter_changed_rows(self, state: FilterBlock, changed: ChangedRows) -> Codes | None:
-        """Return the reason codes of rows after adding and removing pods; None if only single rows can be evaluated."""
+        """Return the reason codes of simulated rows; None if rows can only be evaluated one by one."""
         return state.matrix.changed_codes(changed)
 
     def reason(self, state: FilterBlock, code: int) -> Status:
@@ -142,7 +142,7 @@ class PolicyFilters(_Policies[FilterBlock], PluginBlock[FilterBlock], WhatIfFilt
 
 
 class PolicyScores(_Policies[ScoreBlock], PluginBlock[ScoreBlock], ScorePlugin[ScoreBlock]):
-    """The scores without normalisation of the policies of one tier as one plugin: their weighted sum."""
+    """The scores of one tier's policies, without normalized scores, as one plugin with their weighted sum."""
 
     def __init__(self, members: Sequence[ActivePolicy]) -> None:
         super().__init__(members, (rule for one in members for rule in one.score_rows))
@@ -151,7 +151,7 @@ class PolicyScores(_Policies[ScoreBlock], PluginBlock[ScoreBlock], ScorePlugin[S
         self.name = f"{POLICIES} of tier {self.tier}"
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> ScoreBlock | Nothing:
-        """Return the scores of a pod class: one row of results for each policy that applies."""
+        """Return the scores of a pod class, with an array row for each policy that applies."""
         return self.prepare_after(None, pod, cluster)
 
     def prepare_after(self, before: ScoreBlock | None, pod: Pod, cluster: Cluster) -> ScoreBlock | Nothing:
@@ -168,7 +168,7 @@ class PolicyScores(_Policies[ScoreBlock], PluginBlock[ScoreBlock], ScorePlugin[S
         return ScoreBlock(self, matrix, cluster.nodes.columns.capacity, weights, before)
 
     def reads_of(self, state: ScoreBlock) -> Aspect:
-        """Return the aspects that the policies that apply to the pod class read."""
+        """Return the aspects of rows that the policies which apply to the pod class read."""
         return _union(one.score_reads for one in self.members_of(state))
 
     def rows_of(self, state: ScoreBlock) -> list[BlockRow]:
@@ -180,7 +180,7 @@ class PolicyScores(_Policies[ScoreBlock], PluginBlock[ScoreBlock], ScorePlugin[S
         return [self._by_name[name] for name in state.matrix.names]
 
     def affected_rows(self, state: ScoreBlock, rows: RowNumbers) -> Rows:
-        """Evaluate changed rows and rows that depend on changed shared values; return all evaluated rows."""
+        """Evaluate changed rows and rows whose shared values changed; return all evaluated rows."""
         return state.update(rows)
 
     def score(self, state: ScoreBlock, rows: Rows) -> Scores:
@@ -193,7 +193,7 @@ class PolicyScores(_Policies[ScoreBlock], PluginBlock[ScoreBlock], ScorePlugin[S
 
 
 class NormalizedPolicy(_Policies[NormalizedScores], ScorePlugin[NormalizedScores]):
-    """The score plugin of one policy with a normalising rule."""
+    """The score plugin of one policy that has a normalizing rule."""
 
     normalizes = True
 
@@ -203,11 +203,11 @@ class NormalizedPolicy(_Policies[NormalizedScores], ScorePlugin[NormalizedScores
         self.name, self.tier, self.score_reads = policy.name, policy.tier, policy.score_reads
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> NormalizedScores | Nothing:
-        """Return the values of the policy's rules that apply to the pod."""
+        """Return the values of the policy's score rules that apply to the pod."""
         return self.prepare_after(None, pod, cluster)
 
     def prepare_after(self, before: NormalizedScores | None, pod: Pod, cluster: Cluster) -> NormalizedScores | Nothing:
-        """Return the values of the rules that apply; reuse the values of an earlier profile if the rules are equal."""
+        """Return the values of the score rules that apply; reuse those of an earlier profile if the rules are equal."""
         results = self._results(cluster)
         rules = self.policy.scores_for(pod, results.context)
         if not rules:
@@ -218,7 +218,7 @@ class NormalizedPolicy(_Policies[NormalizedScores], ScorePlugin[NormalizedScores
         return NormalizedScores(results, results.context.inputs(pod), rules)
 
     def affected_rows(self, state: NormalizedScores, rows: RowNumbers) -> Rows:
-        """Add to the changed rows the rows that depend on changed shared values."""
+        """Return the changed rows and the rows whose shared values changed."""
         return state.affected_rows(rows)
 
     def score(self, state: NormalizedScores, rows: Rows) -> Scores:
@@ -230,12 +230,12 @@ class NormalizedPolicy(_Policies[NormalizedScores], ScorePlugin[NormalizedScores
         return True
 
     def normalize(self, state: NormalizedScores, scores: Scores, feasible: Mask) -> Scores:  # noqa: ARG002 - see `score`
-        """Normalise each rule's values over the feasible rows and combine them."""
+        """Return the scores of rows: each rule's values, normalized over the feasible rows, are combined."""
         return state.final(feasible)
 
 
 def score_plugins(policies: Iterable[ActivePolicy]) -> tuple[tuple[PolicyScores | NormalizedPolicy, int], ...]:
-    """Return the score plugins of policies with their weights."""
+    """Return the score plugins for policies, each with its weight."""
     plain: dict[int, list[ActivePolicy]] = {}
     normalizing = []
     for one in policies:

@@ -1,4 +1,4 @@
-"""The part of the decision record about one policy (rule by rule), or why the policy does not apply."""
+"""The part of a decision record about one policy: results by rule, or why the policy does not apply."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from policysched.rules.shared_values.context import EvaluationContext
 from policysched.state.pod_groups import group_key
 
 LONGEST: Final = 80
-"""Largest number of characters of an expression in a reason; a longer expression is cut."""
+"""Maximum number of characters of an expression in a reason; the rest is cut."""
 MOST_PROTECTED: Final = 1000
-"""Largest number of protected pods that a record lists; `preemptionMore` counts the remaining pods."""
+"""Maximum number of protected pods in a record; `preemptionMore` counts the remaining pods."""
 _SYSTEM: Final = "ignore pods of priority 2000000000 and above: includeSystemPods is not set"
 
 
 def describe(active: ActivePolicy, pod: Pod, cluster: Cluster, feasible: Mask) -> dict[str, Any] | None:
-    """Describe the results of a policy for a pod by rule and node; None if the policy does not apply.
+    """Return the results of a policy for a pod by rule and node; None if the policy does not apply.
 
     Filter results are listed for all nodes, also for nodes that another plugin rejected. Scores are listed for the
     feasible nodes: the value of a rule after normalising and clipping, None if the value is missing without a `missing`
@@ -60,7 +60,7 @@ def describe(active: ActivePolicy, pod: Pod, cluster: Cluster, feasible: Mask) -
 
 
 def why_not_applied(policy: CompiledPolicy, pod: Pod, cluster: Cluster) -> str:
-    """Return why a policy or all of its filters do not apply to a pod; empty if they apply."""
+    """Return why a policy, or each of its filters, does not apply to a pod; empty if the policy applies."""
     if policy.spec.mode == "Disabled":
         return "mode is Disabled"
     active = ActivePolicy(policy)
@@ -78,7 +78,7 @@ def why_not_applied(policy: CompiledPolicy, pod: Pod, cluster: Cluster) -> str:
 
 
 def _why_no_placement_rules(active: ActivePolicy, pod: Pod, cluster: Cluster) -> str:
-    """Return why a policy without other rules has no placement rules for a pod; empty if it has."""
+    """Return why a policy's placement rules do not apply to a pod, if it has no other rules; else empty."""
     if active.policy.placement is None:
         return "the policy has no filters and no scores"
     context = active.context(cluster)
@@ -88,7 +88,7 @@ def _why_no_placement_rules(active: ActivePolicy, pod: Pod, cluster: Cluster) ->
 
 
 def _protected(active: ActivePolicy, pod: Pod, cluster: Cluster) -> dict[str, Any]:
-    """Return the placed pods of lower priority that the policy protects, with the values that its condition read."""
+    """Return the placed pods of lower priority that a policy protects, with the values that the condition read."""
     guard, pods = guard_of(active), cluster.pods
     if guard is None:
         return {}
@@ -108,7 +108,7 @@ def _rejected(rule: FilterRow, codes: Any, rows: Sequence[int], names: Sequence[
 
 
 def score_number(rule: CompiledScore, values: Values, row: int) -> float | None:
-    """Return the number of a score rule for one of its values; None if the value is missing without a `missing` arm."""
+    """Return a value of a score rule as a number; None if it is missing and the rule has no `missing` arm."""
     value = float(values[row])
     if math.isnan(value):
         if not rule.has_missing_arm:
@@ -119,7 +119,7 @@ def score_number(rule: CompiledScore, values: Values, row: int) -> float | None:
 
 
 def _condition_not_true(active: ActivePolicy, pod: Pod, context: EvaluationContext) -> str:
-    """Return which `when` or `appliesTo` keeps a policy from applying to a pod that its selectors match."""
+    """Return which condition, `when` or `appliesTo`, prevents that a policy applies to a pod its selectors match."""
     policy = active.policy
     if policy.applies_to is not None:
         true, lacking = evaluate_columns(policy.applies_to.root, context.plain(context.inputs(pod)))

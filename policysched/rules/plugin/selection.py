@@ -1,4 +1,4 @@
-"""Which pods a policy applies to, and which rules of the policy apply.
+"""`Selection`: which pods a policy applies to, and which of its rules apply.
 
 Filters may depend on labels of a namespace that the scheduler does not know yet: each kind has its own watch, so a pod
 may arrive before its namespace, and a failed watch can hide namespaces for a long time. The pod waits then, because
@@ -44,11 +44,11 @@ class Selection:
         )
 
     def spares(self, pod: Pod) -> bool:
-        """Return whether the policy's filters ignore the pod because it is a system pod."""
+        """Return whether the policy's filters do not apply to a pod because it is a system pod."""
         return is_system(pod) and not self._policy.spec.include_system_pods
 
     def unselected(self, pod: Pod, cluster: Cluster) -> str:
-        """Return which selector does not match the pod; empty if all match. An unknown namespace has no labels."""
+        """Return the selector that does not match a pod, empty if all match; an unknown namespace has no labels."""
         namespaces, name = self._policy.namespaces, pod.metadata.namespace
         labels = cluster.namespaces.get(name, {})
         if namespaces is None or namespaces.matches(labels):
@@ -59,7 +59,7 @@ class Selection:
     def applying(
         self, rows: Sequence[RowT], pod: Pod, context: EvaluationContext, *, unknown: bool
     ) -> tuple[RowT, ...]:
-        """Return the rules that apply to a pod.
+        """Return which of some rules apply to a pod.
 
         Args:
             rows: The rules of the policy.
@@ -77,13 +77,13 @@ class Selection:
         return tuple(row for row in rows if holds(row.rule.when, frame, unknown=unknown))
 
     def selects(self, pod: Pod, context: EvaluationContext, *, unknown: bool) -> bool:
-        """Return whether the policy applies to a pod; `unknown` is the result for an unknown `appliesTo`."""
+        """Return whether the policy applies to a pod; `unknown` is the result if `appliesTo` is unknown."""
         if self.unselected(pod, context.cluster):
             return False
         return holds(self._policy.applies_to, context.plain(context.inputs(pod)), unknown=unknown)
 
     def awaits(self, pod: Pod, context: EvaluationContext) -> Status | None:
-        """Return a rejection while the rules for a pod depend on labels of an unknown namespace, else None."""
+        """Return a rejection while the rules for a pod depend on the labels of an unknown namespace, else None."""
         if not self._needs_namespaces or self.spares(pod):
             return None
         cluster = context.cluster
@@ -96,7 +96,7 @@ class Selection:
         return unresolvable(f'policy {self._policy.key}: namespace "{found}" is not known yet')
 
     def _unknown_namespace(self, pod: Pod, context: EvaluationContext, *, is_known: bool) -> str | None:
-        """Return the unknown namespace that the rules for a pod depend on; None if there is no such namespace."""
+        """Return the unknown namespace on whose labels the rules for a pod depend; None without such a namespace."""
         policy, frame = self._policy, context.plain(context.inputs(pod))
 
         def may_hold(program: Program | None) -> bool:
@@ -129,7 +129,7 @@ def _reads_labels(program: Program | None, *roots: str) -> bool:
 
 
 def holds(program: Program | None, frame: RuleFrame, *, unknown: bool) -> bool:
-    """Return whether a condition is true, or absent; `unknown` is the result for an unknown condition."""
+    """Return whether a condition is true or absent; `unknown` is the result if the condition is unknown."""
     if program is None:
         return True
     true, lacking = evaluate_columns(program.root, frame)

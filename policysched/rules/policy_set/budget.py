@@ -1,4 +1,4 @@
-"""Limits of all policies in force together: evaluation cost, number, and metric queries.
+"""Limits for all policies in force together: evaluation cost, number of policies, metric queries.
 
 Source: docs/reference/language.md#limits.
 """
@@ -17,16 +17,16 @@ from policysched.rules.compile.compiler import CompilationResult
 from policysched.rules.compile.policy import CompiledPolicy, MetricInput
 
 MAX_UNITS = 12_000
-"""Largest total cost of the policies of a profile, in units of about 4 µs at 5,000 nodes; further policies wait."""
+"""Maximum cost of a profile's policies, in units of about 4 µs at 5,000 nodes; further policies wait."""
 MAX_POLICIES = 512
-"""Largest number of policies in force; further policies wait."""
+"""Maximum number of policies in force; further policies wait."""
 MAX_QUERIES = 256
-"""Largest number of different metric queries, of about 1 MB each at 5,000 nodes; further policies wait."""
+"""Maximum number of different metric queries, each about 1 MB at 5,000 nodes; further policies wait."""
 DISABLED: Final = "Disabled"
 
 
 class BudgetLimit(StrEnum):
-    """A limit that a policy exceeds, as a variant of E0601."""
+    """A limit that a policy exceeds, as a variant of the error E0601."""
 
     UNITS = "room"
     POLICIES = "places"
@@ -34,7 +34,7 @@ class BudgetLimit(StrEnum):
 
 
 class PolicyBudget:
-    """The cost, number and metric queries of the policies in force, to admit further policies."""
+    """The cost, number and metric queries of the policies in force, by which further policies are admitted."""
 
     def __init__(self) -> None:
         self._policies = 0
@@ -43,7 +43,7 @@ class PolicyBudget:
         self._queries: Counter[MetricKey] = Counter()
 
     def take(self, policy: CompiledPolicy, before: CompiledPolicy | None = None) -> BudgetLimit | None:
-        """Admit a policy in place of its earlier generation; return the limit that it would exceed, or None."""
+        """Admit a policy in place of its earlier generation; if it exceeds a limit, return the limit instead."""
         if before is not None:
             self._add(before, -1)
         self._add(policy, 1)
@@ -85,7 +85,7 @@ def _queries(policy: CompiledPolicy) -> set[MetricKey]:
 
 
 def crowded_out(result: CompilationResult, shortage: BudgetLimit) -> CompilationResult:
-    """Return the compilation result of a policy with an error: putting the policy in force would exceed a limit."""
+    """Return a compilation result with the error that putting the policy in force would exceed a limit."""
     policy = result.policy
     units, queries = (0, 0) if policy is None else (policy.units, len(_queries(policy)))
     number, limit = {

@@ -17,7 +17,7 @@ from policysched.visible import cut
 def not_applied(
     policies: Iterable[CompiledPolicy], pod: Pod, cluster: Cluster, profile: Profile
 ) -> dict[PolicyKey, str]:
-    """Return for each policy that does not apply to a pod, or whose filters all do not apply, the reason."""
+    """Return, for each policy that does not apply to a pod or none of whose filters apply, the reason."""
     if not (profile.policies_filter or profile.policies_score):
         return {one.key: "the profile disables SchedulingPolicy" for one in policies}
     said = {one.key: why_not_applied(one, pod, cluster) for one in policies}
@@ -25,6 +25,6 @@ def not_applied(
 
 
 def not_compiled(diagnostics: Iterable[Diagnostic]) -> str:
-    """Return a text which states that a policy does not compile, with the first error."""
+    """Return a text which states that a policy does not compile, with its first error."""
     first = next(one for one in diagnostics if one.severity == "error")
     return f"it does not compile: {cut(first.message)} ({first.code}, {first.field})"

@@ -1,4 +1,4 @@
-"""`PolicySet`, the policies in force: one immutable value, swapped between two cycles.
+"""`PolicySet`: the policies in force as one immutable value, which is swapped between two cycles.
 
 Policies are in the order in which their filters report: by descending priority, then by name.
 """
@@ -24,16 +24,16 @@ from policysched.rules.plugin.policies import PolicyFilters, score_plugins
 
 @dataclass(frozen=True)
 class PolicySet:
-    """Compiled policies in evaluation order."""
+    """The policies in force, in the order of evaluation."""
 
     active: tuple[ActivePolicy, ...] = ()
-    """All policies that are not disabled, including Shadow ones."""
+    """All policies that are not disabled, including policies in Shadow mode."""
     results: Results = field(default_factory=WeakKeyDictionary, compare=False, repr=False)
-    """For each cluster, the results of the policies' rules that do not read the pod."""
+    """For each cluster, the results of the rules that do not read the pod."""
 
     @classmethod
     def of(cls, policies: Iterable[CompiledPolicy], before: PolicySet | None = None) -> PolicySet:
-        """Return the set of some policies in their order; unchanged rules of an earlier set are reused.
+        """Return the set of some policies in their order; unchanged rules are reused from an earlier set.
 
         Args:
             policies: The policies in force.
@@ -46,7 +46,7 @@ class PolicySet:
         return cls(tuple(one for one in made if one.policy.spec.mode != "Disabled"), results)
 
     def join(self, profile: Profile, cluster: Cluster | None = None) -> Profile:
-        """Return a copy of a profile with the plugins of the enforced policies after the profile's plugins.
+        """Return a copy of a profile to which the plugins of the enforced policies are added.
 
         Args:
             profile: The profile without policies.
@@ -66,7 +66,7 @@ class PolicySet:
         return _with_placements(made, [PolicyPlacements(one) for one in enforced if one.policy.placement is not None])
 
     def acting(self, profile: Profile) -> tuple[ActivePolicy, ...]:
-        """Return the policies for the decision records of a profile, without filters or scores that it disables."""
+        """Return the policies for a profile's decision records, without filters or scores that the profile disables."""
         if profile.policies_filter and profile.policies_score:
             return self.active
         if not (profile.policies_filter or profile.policies_score):
@@ -78,7 +78,7 @@ class PolicySet:
 
 
 def _with_placements(profile: Profile, plugins: Sequence[PolicyPlacements]) -> Profile:
-    """Return a copy of a profile with the placement rules of policies after the profile's plugins."""
+    """Return a copy of a profile to which the placement rules of policies are added."""
     restricting = [one for one in plugins if profile.policies_filter]
     scoring = [one for one in plugins if profile.policies_score and one.rules.scores]
     if not restricting and not scoring:
@@ -92,43 +92,43 @@ def _with_placements(profile: Profile, plugins: Sequence[PolicyPlacements]) -> P
 
 
 def _following(before: ActivePolicy | None, policy: CompiledPolicy, results: Results) -> ActivePolicy:
-    """Return a compiled policy as active; the rules that are equal in its earlier generation are reused."""
+    """Return a compiled policy as an `ActivePolicy`; rules equal to those of its earlier generation are reused."""
     if before is not None and before.policy is policy:
         return before
     return ActivePolicy(policy, results, before)
 
 
 def _guards(policies: Iterable[ActivePolicy], mode: str) -> tuple[PolicyGuard, ...]:
-    """Return the victim guards of the policies in a mode, such as Enforce."""
+    """Return the victim guards of the policies that have a given mode, such as Enforce."""
     found = (guard_of(one) for one in policies if one.policy.spec.mode == mode)
     return tuple(guard for guard in found if guard is not None)
 
 
 @dataclass(frozen=True)
 class ExtraKey:
-    """Function that returns the part of a pod class's key that policies read of the pod and the time.
+    """A function that returns what policies read of a pod and of the time, as an extension of the pod class's key.
 
     Equal objects add equal values.
     """
 
     fields: tuple[tuple[str, str | None], ...]
-    """The fields of a pod that policies read and that the key of every pod class does not contain."""
+    """The fields of a pod that policies read and that the key of a pod class does not contain by default."""
     times: tuple[Typed, ...]
-    """The expressions of policies that read the time and no nodes."""
+    """The expressions of policies that read the time but no nodes."""
     policy: ActivePolicy = field(compare=False, repr=False)
-    """Any of the policies, which all share one evaluation context."""
+    """Any policy, for access to the evaluation context that all policies share."""
     of_groups: tuple[ActivePolicy, ...] = ()
-    """The policies that read the group of a pod."""
+    """The policies that read the group to which a pod belongs."""
 
     def __call__(self, pod: Pod, cluster: Cluster) -> Hashable:
-        """Return the extension of the pod class's key for a pod at the current time."""
+        """Return the extension of the pod class's key for a pod at the cluster's time."""
         own: Hashable = tuple([value_beyond_class(pod, name, key, cluster) for name, key in self.fields])
         if self.of_groups:
             own = (own, self._group(pod, cluster))
         return (own, self.policy.context(cluster).values(pod, self.times)) if self.times else own
 
     def _group(self, pod: Pod, cluster: Cluster) -> Hashable:
-        """Return the version of a pod's group; None if no policy that reads groups selects the pod."""
+        """Return the stamp of a pod's group; None if no policy that reads groups selects the pod."""
         version = group_version(pod, cluster)
         if version is None or all(one.selection.unselected(pod, cluster) for one in self.of_groups):
             return None

@@ -1,4 +1,4 @@
-"""The policies of the API server, and which generation of each policy is in force.
+"""`PolicyStore`: the SchedulingPolicy objects, and which generation of each is in force.
 
 If the newest spec of a policy does not compile, the last good generation stays in force: the generation in memory, or
 after a restart the generation in the policy's annotation. The policy's status is ignored, because other users may write
@@ -31,28 +31,28 @@ NO_ROOM: Final = f"the annotation {LAST_GOOD} is ignored: the cost limit for all
 
 
 def age(policy: Policy) -> tuple[bool, str, str]:
-    """Return a key that orders policies by age, then by name; policies without a creation time are last."""
+    """Return a sort key of policies: age, then name; a policy without a creation time is last."""
     since = policy.metadata.creation_timestamp
     return (not since, since or "", policy.key)
 
 
 @dataclass(frozen=True, slots=True)
 class StoredPolicy:
-    """One policy: the newest object, its compilation result, and the generation in force."""
+    """A policy: its newest object, the compilation result, and the generation in force."""
 
     policy: Policy
     result: CompilationResult
     active: CompiledPolicy | None
     refused: str = ""
-    """Why the last good generation in the annotation is not in force; empty if it is, or if there is none."""
+    """Why the last good generation in the annotation is not in force; empty if it is, or if the annotation has none."""
     waiting: CompilationResult | None = None
-    """The compilation result of the newest object if it compiles but would exceed a limit, else None."""
+    """The compilation result of the newest object if it compiles but exceeds a limit, else None."""
     shortage: BudgetLimit | None = None
-    """The limit that the policy in `waiting` would exceed."""
+    """The limit that the generation in `waiting` exceeds."""
 
 
 class PolicyStore:
-    """The stored policies by key.
+    """The policies by key, with their generations in force.
 
     Args:
         on_failure: Called if the compiler raises an exception; by default the exception is raised again.
@@ -80,7 +80,7 @@ class PolicyStore:
         return self._last
 
     def apply(self, policy: Policy) -> frozenset[PolicyKey]:
-        """Store the current object of a policy; return the policies whose generation in force changed."""
+        """Store the newest object of a policy; return the policies whose generation in force changed."""
         known = self._entries.get(policy.key)
         self.compile(policy)
         if known is not None and _compiled_alike(known, self._entries[policy.key]):
@@ -88,7 +88,7 @@ class PolicyStore:
         return self.settle()
 
     def change(self, policies: Iterable[Policy], gone: Iterable[PolicyKey] = ()) -> frozenset[PolicyKey]:
-        """Apply several changes at once; return the policies whose generation in force changed.
+        """Store and remove several policies; return the policies whose generation in force changed.
 
         Args:
             policies: The current objects of changed policies.
@@ -105,7 +105,7 @@ class PolicyStore:
         return self.change((), (key,))
 
     def compile(self, policy: Policy) -> None:
-        """Store and compile the current object of a policy; `settle` puts the result in force within the limits."""
+        """Store and compile the newest object of a policy; `settle` puts it in force."""
         known = self._entries.get(policy.key)
         if known is not None and known.policy.metadata.uid != policy.metadata.uid:
             known = None
@@ -123,7 +123,7 @@ class PolicyStore:
         self._entries[policy.key] = StoredPolicy(policy, result, active, refused, waiting)
 
     def settle(self) -> frozenset[PolicyKey]:
-        """Put waiting generations in force if the limits permit it; return the policies that changed."""
+        """Put waiting generations in force within the limits; return the policies whose generation in force changed."""
         keys, budget = sorted(self._entries, key=lambda key: age(self._entries[key].policy)), PolicyBudget()
         for key in keys:
             self._keep(key, budget)
@@ -138,13 +138,13 @@ class PolicyStore:
         return frozenset(key for key in before.keys() | after.keys() if before.get(key) is not after.get(key))
 
     def _keep(self, key: PolicyKey, budget: PolicyBudget) -> None:
-        """Keep the generation of a policy in force if the limits permit it, else take it out of force."""
+        """Keep the generation of a policy in force; if it exceeds a limit, take it out of force."""
         entry = self._entries[key]
         if entry.active is not None and budget.take(entry.active) is not None:
             self._entries[key] = replace(entry, active=None, refused=NO_ROOM)
 
     def _admit(self, key: PolicyKey, budget: PolicyBudget) -> bool:
-        """Put the waiting generation of a policy in force if the limits permit it; return whether they did."""
+        """Put the waiting generation of a policy in force; if it exceeds a limit, return False."""
         entry = self._entries[key]
         if entry.waiting is None or entry.waiting.policy is None:
             return False
@@ -161,7 +161,7 @@ class PolicyStore:
         return {key: entry.active for key, entry in self._entries.items() if entry.active is not None}
 
     def refuse(self, key: PolicyKey, error: Exception, acting: CompiledPolicy | None) -> None:
-        """Take the newest generation of a policy out of force, because evaluating it raised an exception.
+        """Take the newest generation of a policy out of force, because its evaluation raised an exception.
 
         Args:
             key: The policy.
@@ -178,7 +178,7 @@ class PolicyStore:
     def _compiled(
         self, policy: Policy, kept: LastGood | None = None, before: CompilationResult | None = None
     ) -> CompilationResult:
-        """Compile the spec of a policy, or the last good spec from its annotation.
+        """Return a policy's compiled spec, or else the compiled last good spec of its annotation.
 
         The result is an error if the object is unreadable or the compiler raises an exception.
 
@@ -198,7 +198,7 @@ class PolicyStore:
             return failed(error)
 
     def _remembered(self, policy: Policy, newest: CompiledPolicy | None) -> tuple[CompiledPolicy | None, str]:
-        """Return the last good generation from the annotation; if there is none, why a named generation is ignored.
+        """Return the last good generation in the annotation; if it cannot be used, why.
 
         Args:
             policy: The object.
@@ -224,7 +224,7 @@ class PolicyStore:
 
 
 def _same_spec(known: StoredPolicy, policy: Policy) -> StoredPolicy:
-    """Return the updated entry of a policy whose new object has an equal spec, possibly of another generation."""
+    """Return the entry for a policy's new object with an equal spec, possibly of another generation."""
     newest, generation = known.waiting or known.result, policy.metadata.generation
     if newest.policy is None or newest.policy.generation == generation:
         return replace(known, policy=policy)
@@ -233,12 +233,12 @@ def _same_spec(known: StoredPolicy, policy: Policy) -> StoredPolicy:
 
 
 def _compiled_alike(one: StoredPolicy, other: StoredPolicy) -> bool:
-    """Return whether two entries of a policy have the same compilation results and generation in force."""
+    """Return whether two entries of a policy have equal compilation results and the same generation in force."""
     return one.result is other.result and one.waiting is other.waiting and one.active is other.active
 
 
 def _grows(entry: StoredPolicy) -> bool:
-    """Return whether the generation that waits costs more than the generation in force.
+    """Return whether a policy's waiting generation costs more than its generation in force.
 
     Cheaper generations are admitted first, because they make room for others.
     """
@@ -247,13 +247,13 @@ def _grows(entry: StoredPolicy) -> bool:
 
 
 def _admitted(entry: StoredPolicy) -> StoredPolicy:
-    """Return the entry of a policy with its waiting generation put in force."""
+    """Return a copy of a policy's entry with the waiting generation in force."""
     result = entry.waiting or entry.result
     return StoredPolicy(entry.policy, result, result.policy)
 
 
 def failed(error: Exception) -> CompilationResult:
-    """Return the compilation result for an exception of the compiler."""
+    """Return the compilation result that reports an exception of the compiler."""
     said = f"internal error while compiling: {type(error).__name__}; see the log of the scheduler"
     return CompilationResult(None, (replace(finding("E0601", said), field="spec"),), Cost())
 

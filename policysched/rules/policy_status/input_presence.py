@@ -1,4 +1,4 @@
-"""Number of nodes that have each input of a policy, with warnings for inputs that no node has.
+"""Counts the nodes that have each input of a policy, and warns of inputs that no node has.
 
 A label that no node has is most often misspelt, so the warning suggests a similar label of the cluster. The warning
 never keeps a policy from compiling: the nodes may be added later. Counts change with every node. The status gets new
@@ -50,15 +50,15 @@ from policysched.state.tables.columns import distinct
 from policysched.state.tables.node_texts import NodeText
 
 MOST_INPUTS = 100
-"""Largest number of inputs of a policy in a status; further inputs are omitted."""
+"""Maximum number of a policy's inputs in its status; further inputs are left out."""
 MOST_COMPARED = 300
-"""Largest number of names that are all compared for a suggestion; of more, only those with an equal start or end."""
+"""Number of names up to which all are compared for a suggestion; of more, only those with an equal start or end."""
 MOST_SUGGESTIONS = 100
-"""Largest number of misspelt names per policy that get a suggestion, each of which takes 0.5 ms."""
+"""Maximum number of misspelt names of a policy that get a suggestion; a suggestion takes 0.5 ms."""
 MOST_TEXTS = 1024
-"""Largest number of texts whose references are cached; the least recently used are dropped."""
+"""Maximum number of texts with cached references; beyond it, the least recently used are dropped."""
 _LOOKS_LIKE = str.maketrans("OolIS", "00115")
-"""Mapping of characters to characters that look like them, as in H1OO for H100."""
+"""For each character that looks like another, as in H1OO for H100, the other character."""
 _ALWAYS = frozenset(("cpu", "memory", "pods", "ephemeral-storage"))
 KEYED = frozenset(("labels", "annotations", "conditions", "addresses", "allocatable", "requested", "free"))
 EQUAL = frozenset(("==", "in"))
@@ -66,7 +66,7 @@ EQUAL = frozenset(("==", "in"))
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A place in the text of a policy's field that reads an input of nodes.
+    """A place in a field of a policy where an input of nodes is read.
 
     Attributes:
         field: The field, as `spec.filters[0].require`.
@@ -86,7 +86,7 @@ class Reference:
 
 
 def references(spec: PolicySpec) -> Iterator[Reference]:
-    """Find the places in a policy's spec that read inputs of nodes."""
+    """Yield the places in a policy's spec where inputs of nodes are read."""
     yield from (reference for field, text, start in _texts(spec) for reference in _in_text(field, text, start))
     for item in _topology(spec):
         key = item.key or ""
@@ -100,7 +100,7 @@ def _topology(spec: PolicySpec) -> tuple[Input, ...]:
 
 
 def _texts(spec: PolicySpec) -> Iterator[tuple[str, str, str]]:
-    """Yield each text that may read nodes, with its field and its grammar rule: `expr` or `case`."""
+    """Yield each text of a policy that may read nodes, with its field and its grammar rule: `expr` or `case`."""
     for index, let in enumerate(spec.let):
         yield f"spec.let[{index}].value", str(let.value), "expr"
     if spec.preemption is not None:
@@ -124,7 +124,7 @@ def _rule_texts(
 
 @lru_cache(maxsize=MOST_TEXTS)
 def _in_text(field: str, text: str, start: str) -> tuple[Reference, ...]:
-    """Return the places in a text that read inputs of nodes; cached, because parsing takes most of the time."""
+    """Return the places in a text where inputs of nodes are read; cached, because parsing takes most of the time."""
     return tuple(_found_in(field, text, start))
 
 
@@ -166,7 +166,7 @@ def _strings(expr: Expr) -> tuple[tuple[str, Span], ...]:
 
 
 def _input(path: Path) -> Input | None:
-    """Return the input of nodes that a path reads; None if every node has it or the path reads no nodes."""
+    """Return the input of nodes that a path reads; None if the path reads no nodes, or an input that every node has."""
     root, *names = path.names
     if root == "metrics" and len(names) == 1:
         return Input(root, tuple(names))
@@ -180,7 +180,7 @@ def _input(path: Path) -> Input | None:
 
 @dataclass(frozen=True, slots=True)
 class InputCoverage:
-    """Number of nodes that have one input of a policy."""
+    """The number of nodes that have an input of a policy."""
 
     name: str
     present: int
@@ -191,14 +191,14 @@ class InputCoverage:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """On how many nodes each input of a policy exists, with warnings about missing inputs."""
+    """For a policy, the number of nodes that have each input, with warnings about missing inputs."""
 
     inputs: tuple[InputCoverage, ...] = ()
     warnings: tuple[Diagnostic, ...] = ()
 
     @property
     def reported(self) -> object:
-        """The parts of the coverage whose change requires a new status: absent inputs, metric problems, warnings."""
+        """The parts of which a change requires a new status: absent inputs, metric problems and warnings."""
         return {(one.name, one.present == 0, one.problem) for one in self.inputs}, self.warnings
 
 
@@ -247,7 +247,7 @@ def _no_value(reference: Reference, item: Input, cluster: Cluster, names: NodeNa
 
 
 def _unknown_values(reference: Reference, item: Input, names: NodeNames) -> Iterator[Diagnostic]:
-    """Warn of values that no node has: once if no value of the reference is present, else of each misspelt value.
+    """Warn of values that no node has: once if no value of the place exists, else of each misspelt value.
 
     A list may contain values of nodes that are added later, so an absent value without a suggestion gets no warning.
     """
@@ -272,7 +272,7 @@ def _unknown_values(reference: Reference, item: Input, names: NodeNames) -> Iter
 
 
 def _no_numbers(reference: Reference, item: Input, cluster: Cluster, names: NodeNames) -> Iterator[Diagnostic]:
-    """Warn of node values that cannot be converted to a number, naming the first node with such a value."""
+    """Warn of node values that cannot be converted to a number, with the first node that has such a value."""
     known = names.values(item) or set()
     wrong = {value for value in known if STRICT[Op.NUMBER](value) is None}
     if not wrong:
@@ -309,7 +309,7 @@ def _may_be_absent(item: Input) -> bool:
 
 
 def _present(item: Input, cluster: Cluster) -> Mask:
-    """Return the rows that have an input. Shapes: (N,)."""
+    """Return a mask of the rows that have an input. Shapes: (N,)."""
     rows = slice(0, cluster.nodes.size)
     has: Mask = _CHECKS[item.path[0] if item.root == "node" else item.root](item, cluster)[rows]
     found: Mask = has & cluster.nodes.present.data[rows]
@@ -371,17 +371,17 @@ NO_COVERAGE = Coverage()
 
 
 class NodeNames:
-    """Names and values of the cluster's nodes, collected once for all warnings of a policy."""
+    """The names and values of all nodes, collected once for the warnings of a policy."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.keys: Callable[[str], frozenset[str]] = lru_cache(maxsize=None)(partial(_keys, cluster))
-        """Returns the keys of all nodes' labels, annotations or resources."""
+        """Function that returns the label keys, annotation keys or resources of all nodes."""
         self.values: Callable[[Input], set[str] | None] = lru_cache(maxsize=None)(partial(_values, cluster))
-        """Returns the values of an input on all nodes, None if they are not texts."""
+        """Function that returns the values of an input on all nodes; None if they are not texts."""
         self._suggestions = 0
 
     def suggest(self, name: str, known: AbstractSet[str]) -> str:
-        """Return a suggestion of a similar known name; empty if there is none."""
+        """Return a suggestion to use a similar known name; empty if no known name is similar."""
         self._suggestions += 1
         return _nearest(name, known) if self._suggestions <= MOST_SUGGESTIONS else ""
 
@@ -413,7 +413,7 @@ def _values(cluster: Cluster, item: Input) -> set[str] | None:
 
 
 def _nearest(name: str, known: AbstractSet[str]) -> str:
-    """Suggest a known name that looks the same, has the name after a `/`, or is similar; empty if there is none.
+    """Return a known name that looks the same, has the name after a `/`, or is similar; empty if there is none.
 
     Among more than MOST_COMPARED names, only names with the same first or last two characters are compared.
     """
@@ -434,7 +434,7 @@ def _nodes(cluster: Cluster) -> Iterable[Node]:
 
 
 class CoverageReports:
-    """The input coverage in each policy's status; finds out which statuses need new counts."""
+    """Keeps the input coverage of each policy's status, and determines which statuses need new counts."""
 
     def __init__(self, cluster: Cluster, instance: str) -> None:
         self._cluster = cluster
@@ -442,11 +442,11 @@ class CoverageReports:
         self._reported: dict[PolicyKey, Coverage] = {}
 
     def of(self, key: PolicyKey) -> Coverage:
-        """Return the input coverage in a policy's status."""
+        """Return the input coverage of a policy's status."""
         return self._reported.get(key, NO_COVERAGE)
 
     def refresh(self, entry: StoredPolicy) -> bool:
-        """Count a policy's inputs again; return whether its status has to change."""
+        """Count the nodes that have a policy's inputs; return whether the policy's status has to change."""
         key = entry.policy.key
         if entry.active is None:
             return self._reported.pop(key, None) is not None

@@ -1,4 +1,4 @@
-"""The `status` of a policy's object: the generation in force, and the diagnostics of the newest generation.
+"""`make_status`: the status of a SchedulingPolicy: generation in force, diagnostics of the newest generation.
 
 Each installation writes only its own entry under `instances`. All other fields are computed from the object, so that
 installations of the same release write equal values. The time of a condition changes only with the condition's status.
@@ -21,9 +21,9 @@ from policysched.visible import visible
 
 MAX_DIAGNOSTICS = 50
 MOST_OF_OTHERS = 64 * 1024
-"""Largest size of the status entries that other installations wrote, in bytes of JSON; larger entries are not kept."""
+"""Maximum size of status entries by other installations; larger entries are dropped. Units: bytes of JSON."""
 DEEPEST = 16
-"""Nesting depth of a status, including the spec in it, up to which empty fields are treated as absent."""
+"""Nesting depth of a status, with the spec in it, up to which empty fields are treated as absent."""
 _REASONS = {
     "E00": "ShapeError",
     "E01": "SyntaxError",
@@ -33,13 +33,13 @@ _REASONS = {
     "E05": "RuleError",
 }
 Outcome = tuple[bool, str, str]
-"""Status, reason and message of a condition."""
+"""Status, reason and message of a condition in the status of a policy."""
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
 
 ABOUT_NODES = "W0705"
-"""The diagnostic code of warnings about missing inputs on the cluster's nodes."""
+"""The code of warnings about inputs that no node has."""
 _OF_INSTALLATIONS = frozenset((ABOUT_NODES, "W0715"))
-"""The codes of warnings that depend on the installation: on the nodes that it knows, and on its feature gates."""
+"""The codes of warnings that depend on the installation: on its nodes and its feature gates."""
 
 Status = dict[str, Any]
 
@@ -47,7 +47,7 @@ Status = dict[str, Any]
 def make_status(
     entry: StoredPolicy, instance: str, now: datetime, found: Coverage = NO_COVERAGE, unkept: str = ""
 ) -> Status:
-    """Return the complete `status` to write into a policy's object.
+    """Return the complete status to write to a policy.
 
     Args:
         entry: The policy and its generation in force.
@@ -83,7 +83,7 @@ def make_status(
 
 
 def differs(policy: Policy, status: Status, *, about_nodes: bool = False) -> bool:
-    """Return whether a computed status differs from the status in the policy's object.
+    """Return whether a computed status differs from the policy's status.
 
     Args:
         policy: The object.
@@ -108,7 +108,7 @@ def _comparable(status: Status, about_nodes: bool) -> Status:
 
 
 def _without_empty(value: Any, depth: int = DEEPEST) -> Any:
-    """Return a value without its empty fields, because the API server may omit empty fields."""
+    """Return a value without its empty fields, which the API server may have omitted."""
     if not depth:
         return value
     if isinstance(value, dict):
@@ -147,13 +147,13 @@ def _active(entry: StoredPolicy) -> Outcome:
 
 
 def _with_loss(outcome: Outcome, unkept: str) -> Outcome:
-    """Add to the message of the condition Active that the generation in force may be lost at a restart."""
+    """Return the condition Active, with a warning if a restart may lose the generation in force."""
     holds, reason, message = outcome
     return holds, reason, f"{message}; a restart may lose it: {unkept}" if unkept else message
 
 
 def _ready(entry: StoredPolicy) -> Outcome:
-    """Return the condition Ready: whether the scheduler uses the newest generation, also in mode Disabled."""
+    """Return the condition Ready, which states whether the newest generation is used, also in mode Disabled."""
     stalled = _stalled(entry)
     if stalled is not None:
         return False, *stalled[1:]
@@ -162,7 +162,7 @@ def _ready(entry: StoredPolicy) -> Outcome:
 
 
 def _stalled(entry: StoredPolicy) -> Outcome | None:
-    """Return the condition Stalled with the error if the newest generation cannot take force, else None."""
+    """Return the condition Stalled with the error if the newest generation cannot be put in force, else None."""
     first = _first_error(entry)
     if first is None:
         return None
@@ -171,12 +171,12 @@ def _stalled(entry: StoredPolicy) -> Outcome | None:
 
 
 def _active_generation(active: CompiledPolicy) -> str:
-    """Return a text that names the generation in force, whose number is unknown for a policy from a file."""
+    """Return a text that names the generation in force; a policy from a file has no generation number."""
     return f"generation {active.generation}" if active.generation else "an earlier generation"
 
 
 def effect(active: CompiledPolicy, verb: str = "is") -> str:
-    """Return a text on which generation is accepted and whether it is enforced, for conditions, events and the log.
+    """Return a text about which generation is accepted and whether it is enforced, for conditions, Events and logs.
 
     Args:
         active: The accepted generation.

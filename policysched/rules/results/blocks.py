@@ -1,4 +1,4 @@
-"""Results of all policies of a profile for a pod class: one array row per policy; changed nodes are re-evaluated.
+"""`PolicyBlock`: the results of all policies of a profile for a pod class, one array row for each policy.
 
 A change evaluates all policies on the nodes that changed, and a policy alone on the nodes for which one of its shared
 values changed. After an edit, a new block takes over the rows of policies whose rules are the same.
@@ -21,9 +21,9 @@ from policysched.rules.results.rule_rows import CODES, RowT
 from policysched.rules.shared_values.derived import AffectedRows, together
 
 BYTES = 2048
-"""The memory of a `PolicyBlock` without its arrays and policies. Units: bytes."""
+"""Memory of a `PolicyBlock` without arrays and policies. Units: bytes."""
 BYTES_PER_POLICY = 1024
-"""The memory per policy of a `PolicyBlock` without the arrays. Units: bytes."""
+"""Memory of a `PolicyBlock` for each policy, without arrays. Units: bytes."""
 
 
 class PolicyBlock(SizedState, ABC, Generic[RowT]):
@@ -46,9 +46,9 @@ class PolicyBlock(SizedState, ABC, Generic[RowT]):
         self._dependencies = tuple(dict.fromkeys(one for own in matrix.dependencies for one in own))
         self._stamps = [one.stamp for one in self._dependencies]
         self._updated: tuple[Rows, NDArray[Any]] | None = None
-        """The rows that `update` evaluated last, with the results of all policies together."""
+        """The rows that `update` evaluated last, and their combined results."""
         self._taken_over: frozenset[int] = frozenset()
-        """The policies whose rows come from an earlier block; `answers` evaluates the others."""
+        """The policies whose results were copied from an earlier block, so that `answers` does not evaluate them."""
         if before is not None:
             known = {(name, rules): place for place, (name, rules) in enumerate(before.rows())}
             same = [(place, known[one]) for place, one in enumerate(self.rows()) if one in known]
@@ -57,12 +57,12 @@ class PolicyBlock(SizedState, ABC, Generic[RowT]):
 
     @property
     def arrays(self) -> int:
-        """Number of arrays with one element per row for shared values that read the pod."""
+        """Number of arrays with one element per row, for shared values that read the pod."""
         return self.matrix.arrays
 
     @property
     def nbytes(self) -> int:
-        """The memory of the results and of the pod counters. Units: bytes."""
+        """Memory of the results and of the pod counters. Units: bytes."""
         own = BYTES + BYTES_PER_POLICY * len(self.matrix.names) + self._array.nbytes
         return own + sum(one.nbytes for one in self.matrix.counters)
 
@@ -71,7 +71,7 @@ class PolicyBlock(SizedState, ABC, Generic[RowT]):
         return zip(self.matrix.names, self.matrix.rules, strict=True)
 
     def update(self, rows: RowNumbers) -> Rows:
-        """Evaluate changed rows and rows that depend on changed shared values; return all evaluated rows."""
+        """Evaluate changed rows and rows whose shared values changed; return all evaluated rows."""
         answers = self._store(rows, self.matrix.evaluate(rows))
         found: list[Rows] = [rows]
         for place, affected in self._affected_policies():
@@ -85,7 +85,7 @@ class PolicyBlock(SizedState, ABC, Generic[RowT]):
         return joined
 
     def answers(self, rows: Rows) -> NDArray[Any]:
-        """Return the combined results of all policies; evaluate rows that the last update did not. Shapes: (R,)."""
+        """Return the combined results of all policies; evaluate rows that `update` did not evaluate. Shapes: (R,)."""
         updated, self._updated = self._updated, None
         return updated[1] if updated is not None and updated[0] is rows else self._evaluate(rows)
 
@@ -99,7 +99,7 @@ class PolicyBlock(SizedState, ABC, Generic[RowT]):
         return self._read(rows)
 
     def _affected_policies(self) -> Sequence[tuple[int, Rows]]:
-        """Return for each policy (by index) the rows for which shared values changed."""
+        """Return, by index of the policy, the rows on which the policy's shared values changed."""
         if not self._dependencies:
             return ()
         for one in self._dependencies:
@@ -114,11 +114,11 @@ class PolicyBlock(SizedState, ABC, Generic[RowT]):
     @property
     @abstractmethod
     def _array(self) -> NDArray[Any]:
-        """The results with one array row per policy. Shapes: (P, C) or (Q, C)."""
+        """The results, with an array row for each policy. Shapes: (P, C) or (Q, C)."""
 
     @abstractmethod
     def _take_over(self, before: Any, places: Sequence[tuple[int, int]]) -> None:
-        """Copy results from an earlier block, for pairs of a policy's index in this block and in the earlier block."""
+        """Copy results from an earlier block, for pairs of indices of a policy in this and in the earlier block."""
 
     @abstractmethod
     def _store(self, rows: Rows, results: NDArray[Any]) -> NDArray[Any]:
@@ -130,29 +130,29 @@ class PolicyBlock(SizedState, ABC, Generic[RowT]):
 
     @abstractmethod
     def _read(self, rows: Rows) -> NDArray[Any]:
-        """Return the combined results of all policies, from stored results. Shapes: (R,)."""
+        """Return the combined results of all policies from stored results. Shapes: (R,)."""
 
 
 class FilterBlock(PolicyBlock[Any]):
-    """The reason codes of all policies for a pod class; the first rejecting policy decides the combined code."""
+    """The reason codes of all policies for a pod class; a row's combined code is from the first rejecting policy."""
 
     matrix: FilterMatrix
     _codes: Codes
-    """The codes of the policies that ever rejected a node. Shapes: (Q, C)."""
+    """The codes of the policies that rejected any row. Shapes: (Q, C)."""
     _rejecting: NDArray[np.int32]
-    """The indices of the policies that ever rejected a node, ascending. Shapes: (Q,)."""
+    """The indices of the policies that rejected any row, ascending. Shapes: (Q,)."""
 
     def __init__(self, owner: object, matrix: FilterMatrix, capacity: int, before: FilterBlock | None = None) -> None:
         self._codes, self._rejecting = np.zeros((0, capacity), np.int32), np.zeros(0, np.int32)
         super().__init__(owner, matrix, capacity, before)
 
     def rejecting(self) -> Iterator[tuple[str, Codes]]:
-        """Yield the policies that ever rejected a node, with their reason codes. Shapes: (C,)."""
+        """Yield the policies that rejected any row, each with its reason codes. Shapes: (C,)."""
         for place, codes in zip(self._rejecting.tolist(), self._codes, strict=True):
             yield self.matrix.names[place], np.where(codes, codes + np.int32(place * CODES), 0)
 
     def changed_code(self, changed: ChangedRow) -> int:
-        """Return the reason code of the first policy that rejects a row after adding and removing pods, or 0."""
+        """Return the reason code of the first policy that rejects a simulated row, or 0."""
         return self.matrix.changed_code(changed)
 
     @property
@@ -183,7 +183,7 @@ class FilterBlock(PolicyBlock[Any]):
             self._codes[at, rows] = results
 
     def _add(self, places: Sequence[int]) -> None:
-        """Add array rows for policies that reject a node for the first time."""
+        """Add array rows for policies that reject a row for the first time."""
         known = self._rejecting.tolist()
         new = [place for place in places if place not in known]
         if not new:
@@ -206,7 +206,7 @@ class FilterBlock(PolicyBlock[Any]):
 
 
 class ScoreBlock(PolicyBlock[Any]):
-    """The scores of all policies without normalisation for a pod class; the combined score is their weighted sum.
+    """The scores of all policies for a pod class, without normalized scores; the combined score is their weighted sum.
 
     Args:
         owner: Keeps the results of the rules that do not read the pod.
@@ -228,7 +228,7 @@ class ScoreBlock(PolicyBlock[Any]):
     ) -> None:
         self._weights = np.array(weights, np.float64)  # products of floats are faster than of integers, and exact
         self.scores: NDArray[np.int8] = np.zeros((len(weights), capacity), np.int8)
-        """Shapes: (P, C)."""
+        """The score of each policy on each row. Shapes: (P, C)."""
         super().__init__(owner, matrix, capacity, before)
 
     @property

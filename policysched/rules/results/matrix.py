@@ -1,4 +1,4 @@
-"""Evaluate the rules of several policies together for one pod class: a result per policy and row.
+"""`PolicyMatrix`: evaluates the rules of several policies for a pod class, with a result per policy and row.
 
 On few rows, rules of equal shape are one operation. Results of pod-independent rules are read, not computed. Nothing is
 cached here; `blocks` caches the results of policies.
@@ -47,27 +47,27 @@ Array = NDArray[Any]
 
 
 class Layout(NamedTuple):
-    """For a few rows: in which order an array holds the results of all rules before they are combined by policy.
+    """For an evaluation on few rows: the order of all rules' results in an array, before they are combined by policy.
 
     The first rules of all policies come first, then all second rules, and so on; policies with more rules come first.
     """
 
     kept_at: Rows
-    """The rows in the array for rules that do not read the pod."""
+    """The array rows of rules that do not read the pod."""
     kept: Rows
-    """The rows of the same rules in the matrix of cached pod-independent results."""
+    """The rows of these rules in the matrix of cached pod-independent results."""
     chunks: Sequence[slice]
-    """The rows in the array of all policies' first rules, of all second rules, and so on."""
+    """The array rows of the policies' first rules, of their second rules, and so on."""
     policies: Rows
     """The index of each policy in the order by number of rules, largest first."""
     stacks: Sequence[tuple[FilterStack | ScoreStack, Rows]]
-    """The stacks (rules of equal shape) of the rules that read the pod, each with the rules' rows in the array."""
+    """The stacks (rules of equal shape) of rules that read the pod, each with the array rows of its rules."""
     batch: Batch
-    """Evaluates the expression graphs of the stacks."""
+    """Evaluates the expression graphs of all stacks."""
 
 
 class PolicyMatrix(ABC, Generic[RowT]):
-    """The rules of all policies that apply to a pod class at one extension point.
+    """The rules of all policies that apply to a pod class, at one extension point.
 
     Args:
         independent: The results of pod-independent rules.
@@ -95,9 +95,9 @@ class PolicyMatrix(ABC, Generic[RowT]):
             independent.dependencies(rule for rule in rules if rule in index) + own
             for rules, own in zip(self.rules, own_dependencies, strict=True)
         ]
-        """The shared values that each policy depends on."""
+        """The shared values on which each policy depends."""
         self.arrays = own_arrays(own_roots, pod) + ARRAYS_PER_DEPENDENCY * sum(map(len, own_dependencies))
-        """Number of arrays over all rows of the shared values that read the pod."""
+        """Number of arrays with one element per row, for shared values that read the pod."""
 
     def evaluate(self, rows: Rows) -> Array:
         """Return the results of all policies on rows of nodes. Shapes: (P, R)."""
@@ -135,14 +135,14 @@ class PolicyMatrix(ABC, Generic[RowT]):
         frame.make_room()
 
     def _combine_rules(self, place: int, frame: RuleFrame, found: Array) -> None:
-        """Combine the results of a policy's rules in their order into an array. Shapes: found (R,)."""
+        """Combine the results of a policy's rules, in their order, in the array `found`. Shapes: found (R,)."""
         results = self._results(place, frame)
         found[:] = next(results)[1]
         for _, result in results:
             self._combine(found, result, out=found)
 
     def _evaluate_few(self, rows: RowNumbers, frame: RuleFrame) -> Array:
-        """Combine the results of all policies' rules on few rows, equal shapes in one operation. Shapes: (P, R)."""
+        """Return the results of all policies on few rows; rules of equal shape are one operation. Shapes: (P, R)."""
         kept_at, kept, (firsts, *others), policies, stacks, batch = self._layout
         results = np.empty((len(self._all), frame.rows), self._dtype)
         results[kept_at] = _columns(self._kept, kept, rows)
@@ -180,20 +180,20 @@ class PolicyMatrix(ABC, Generic[RowT]):
     @property
     @abstractmethod
     def _kept(self) -> Array:
-        """The cached results of the rules that do not read the pod. Shapes: (K, C)."""
+        """The cached results of rules that do not read the pod. Shapes: (K, C)."""
 
     @abstractmethod
     def _final(self, found: Array, place: int | slice = slice(None)) -> Array:
-        """Convert the combined results of policies' rules to results of the policies. Shapes: (P, R) -> (P, R)."""
+        """Return the results of policies from the combined results of their rules. Shapes: (P, R) -> (P, R)."""
 
     _combine: ClassVar[np.ufunc]
-    """Combines the results of two rules of a policy elementwise."""
+    """Function that combines the results of two rules of a policy, elementwise."""
     _dtype: ClassVar[type[np.number[Any]]]
     """The NumPy type of the results."""
 
 
 class FilterMatrix(PolicyMatrix[FilterRow]):
-    """Filter rules by policy: the result of a policy is the code of its first rule that is not true, or 0."""
+    """Filter rules by policy; a policy's result is the reason code of its first rule that is not true, or 0."""
 
     _combine, _dtype = np.minimum, np.int32
 
@@ -205,7 +205,7 @@ class FilterMatrix(PolicyMatrix[FilterRow]):
         return plugin_codes(found)
 
     def changed_code(self, changed: ChangedRow) -> int:
-        """Return the reason code of the first rule that is not true on a row after adding and removing pods, or 0."""
+        """Return the reason code of the first rule that is not true on a simulated row, or 0."""
         frame = ChangedFrame(self._context, self.pod, changed)
         for place, own in enumerate(self.rules):
             codes = (rule.result(frame).item() for rule in own)
@@ -215,7 +215,7 @@ class FilterMatrix(PolicyMatrix[FilterRow]):
         return 0
 
     def changed_codes(self, changed: ChangedRows) -> Codes | None:
-        """Return for each row the reason code of the first rule that is not true after adding and removing pods.
+        """Return for each simulated row the reason code of the first rule that is not true, or 0.
 
         Shapes: (R,). Missing: None if each row has to be evaluated by itself.
         """
@@ -234,7 +234,7 @@ class FilterMatrix(PolicyMatrix[FilterRow]):
         return any(is_row_by_row(rule.root) for rule in self._all)
 
     def _unchanged_codes(self, changed: ChangedRows) -> NDArray[np.int64]:
-        """Return the codes of the first failing rules among those that read no pods, or FINE. Shapes: (R,)."""
+        """Return the code of the first rule that is not true among rules that read no pods, or FINE. Shapes: (R,)."""
         codes = np.full(changed.rows.size, FINE, np.int64)
         self._reduce(codes, RuleFrame(self._context, self.pod, changed.rows), reading_pods=False)
         return codes
@@ -249,7 +249,7 @@ class FilterMatrix(PolicyMatrix[FilterRow]):
 
 
 class ScoreMatrix(PolicyMatrix[ScoreRow]):
-    """Score rules without normalisation by policy: the result of a policy is the weighted mean of its rules."""
+    """Score rules, without normalizing rules, by policy; a policy's result is the weighted mean of its rules."""
 
     _combine, _dtype = np.add, np.float64
 
@@ -269,7 +269,7 @@ class ScoreMatrix(PolicyMatrix[ScoreRow]):
 
 
 def _columns(matrix: Array, at: Rows, columns: RowNumbers) -> Array:
-    """Return selected columns of selected rows of a matrix; `take` is faster than an index of rows and columns."""
+    """Return the elements of a matrix in given rows and columns, by the faster `take`."""
     if isinstance(at, slice):
         found: Array = matrix[at].take(columns, axis=1)
     else:

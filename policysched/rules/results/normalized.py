@@ -1,4 +1,4 @@
-"""Scores of a policy with a normalising rule: values by row, combined over the feasible nodes of one pod class.
+"""`NormalizedScores`: scores of a policy with a normalizing rule, which depend on the feasible nodes.
 
 Order of steps: the value of a rule, normalising over the feasible rows with a value, the `missing` arm or 0 for rows
 without a value, clipping to 0..100, the weighted mean in rule order in float64, rounding half up.
@@ -23,11 +23,11 @@ from policysched.rules.shared_values.derived import ARRAYS_PER_DEPENDENCY, Affec
 from policysched.state.placed.counter import PodCounter
 
 ARRAYS, ARRAYS_PER_RULE = 1, 1
-"""Numbers of arrays with one element per row: for the final scores, and for each rule."""
+"""Number of arrays with one element per row: for the final scores, and for each rule."""
 
 
 class NormalizedScores(SizedState):
-    """The values of a policy's score rules for a pod class, and the scores normalised over feasible nodes."""
+    """The values of a policy's score rules for a pod class, and the scores normalized over the feasible rows."""
 
     __slots__ = ("_arrays", "_context", "_held", "_independent", "_last", "_own", "_pod", "_stamps",
                  "affected", "rules")  # fmt: skip
@@ -44,9 +44,9 @@ class NormalizedScores(SizedState):
         self._arrays += ARRAYS_PER_DEPENDENCY * len(dependencies)
         self._held = hold(context, roots, pod)
         self._own: dict[ScoreRow, Values] = {}
-        """The values of rules that read the pod. Shapes: (C,)."""
+        """The values of the rules that read the pod. Shapes: (C,)."""
         self._stamps: Counter[ScoreRow] = Counter()
-        """Number of writes of these values."""
+        """Number of writes to the values of each rule that reads the pod."""
         self._last: tuple[list[tuple[int, int] | None], Mask, Scores] | None = None
 
     @property
@@ -56,15 +56,15 @@ class NormalizedScores(SizedState):
 
     @property
     def nbytes(self) -> int:
-        """The memory of the pod counters. Units: bytes."""
+        """Memory of the pod counters. Units: bytes."""
         return sum(one.nbytes for one in self._held if isinstance(one, PodCounter))
 
     def affected_rows(self, rows: Rows) -> Rows:
-        """Add to changed rows the rows that depend on changed shared values."""
+        """Return the changed rows and the rows whose shared values changed."""
         return self.affected.extend(rows)
 
     def answers(self, rows: Rows) -> Scores:
-        """Evaluate the rules on rows and cache their values; return placeholder scores of 1. Shapes: (R,)."""
+        """Evaluate the rules on rows and cache the values; return the placeholder score 1 per row. Shapes: (R,)."""
         frame = self._context.frame(self._pod, rows)
         for rule in self.rules:
             if rule not in self._independent.index and not rule.root.normalizes:
@@ -75,7 +75,7 @@ class NormalizedScores(SizedState):
         return np.ones(frame.rows, np.int64)
 
     def final(self, feasible: Mask) -> Scores:
-        """Return the scores normalised over the feasible rows; they are cached, so callers must not change them.
+        """Return the scores normalized over the feasible rows; they are cached and must not be changed.
 
         Shapes: (N,) -> (N,).
         """
@@ -87,7 +87,7 @@ class NormalizedScores(SizedState):
         return scores
 
     def by_rule(self, feasible: Mask) -> list[tuple[ScoreRow, Values]]:
-        """Return the values of each rule on all rows, normalised over the feasible rows; call `answers` before.
+        """Return each rule's values on all rows, normalized over the feasible rows; `answers` must be called before.
 
         Shapes: (N,) each, NaN where a rule has no value.
         """
@@ -102,7 +102,7 @@ class NormalizedScores(SizedState):
         return self._context.cluster.nodes.columns.capacity
 
     def _stamp(self, rule: ScoreRow) -> tuple[int, int] | None:
-        """Return a value that changes with the values of the rule; None if the values are not cached."""
+        """Return a stamp that changes with the values of a rule; None if the values are not cached."""
         index = self._independent.index.get(rule)
         if index is None:
             return (-1, self._stamps[rule]) if rule in self._stamps else None
@@ -134,14 +134,14 @@ class NormalizedScores(SizedState):
 
 
 def highest(values: Values, feasible: Mask) -> float:
-    """Return the largest value of the feasible rows; minus infinity if no feasible row has a value."""
+    """Return the largest value on feasible rows; minus infinity if no feasible row has a value."""
     chosen = values[feasible]
     largest = float(np.fmax.reduce(chosen, initial=-np.inf))
     return -np.inf if np.isnan(largest) else largest
 
 
 def by_maximum(values: Values, top: float) -> Values:
-    """Scale values so that the largest becomes 100. Shapes: (N,) -> (N,)."""
+    """Return values scaled so that the largest is 100. Shapes: (N,) -> (N,)."""
     if top > 0:
         scaled: Values = 100.0 * values / top
         return scaled

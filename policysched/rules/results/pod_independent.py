@@ -1,4 +1,4 @@
-"""Results on every row of rules that do not read the pod, shared by all pod classes of a cluster.
+"""`PodIndependentResults`: results of rules that do not read the pod, which all pod classes share.
 
 A rule is pod-independent if it reads nothing of the pod. Each such rule has one row in a matrix. A node is evaluated
 again only if an input of the rule changed, or if an aggregate or another shared value changed for it. The work for
@@ -41,22 +41,22 @@ from policysched.rules.shared_values.pod_aggregates import PODS, Reads
 from policysched.state.tables.journal import ABOUT_NODES
 
 FEW = 256
-"""Number of rows up to which rules of equal shape are evaluated together; above it, copying columns takes longer."""
+"""Number of rows up to which rules of equal shape are evaluated together; beyond it, copying takes longer."""
 KEPT_EVALUATORS = 256
-"""Number of cached evaluators of rules that read the pod; the least recently used are dropped."""
+"""Maximum number of cached evaluators of rules that read the pod; beyond it, the least recently used are dropped."""
 LIVELY = Aspect.USAGE | Aspect.PODS | Aspect.AGE | Aspect.METRICS
-"""The aspects that change often: by placements, time and metrics."""
+"""The aspects of rows that change often, because of placements, time and metrics."""
 
 
 class RefreshGroup:
-    """Rules that do not read the pod and are refreshed together, because the same changes affect them."""
+    """Rules that do not read the pod and that the same changes affect, so that they are refreshed together."""
 
     def __init__(self, results: PodIndependentResults) -> None:
         self.rules: Sequence[tuple[int, RuleRow]] = ()
-        """The rules, each with its row in the matrix of its kind."""
+        """The rules, each with its row in the matrix of codes or values."""
         self.stamp = 0
         self.written = 0
-        """The number of the last write of results; all groups share the numbers."""
+        """Number of the last write of results; the writes of all groups are numbered together."""
         self._stacks: tuple[list[tuple[FilterStack | ScoreStack, Rows]], Batch] | None = None
         self._results = weakref.ref(results)  # a cycle of strong references is only freed by the garbage collector
         self._context = results.context
@@ -65,7 +65,7 @@ class RefreshGroup:
         self._reads_namespaces = False
 
     def use(self, rules: Sequence[tuple[int, RuleRow]]) -> None:
-        """Replace the rules of the group; the caller evaluates new rules on all rows."""
+        """Replace the rules of the group; the caller has to evaluate new rules on all rows."""
         self.rules = rules
         self.evaluator = RuleEvaluator([rule for _, rule in rules])
         self._stacks = None
@@ -74,7 +74,7 @@ class RefreshGroup:
 
     @property
     def stacks(self) -> tuple[list[tuple[FilterStack | ScoreStack, Rows]], Batch]:
-        """The rules stacked by equal shape, each stack with its rows in the result matrix, and the stacks' graphs."""
+        """The rules in stacks of equal shape with their rows in the result matrix, and the graphs of the stacks."""
         if self._stacks is None:
             stacks, batch = self.evaluator.stacks
             indices = np.array([index for index, _ in self.rules], np.intp)
@@ -92,11 +92,11 @@ class RefreshGroup:
             results.refresh()
 
     def forget(self) -> None:
-        """Mark all rows to be evaluated again at the next refresh."""
+        """Make the next refresh evaluate all rows."""
         self._stamps = np.zeros(0, np.int64)
 
     def changed_rows(self, since: int) -> Rows:
-        """Return the rows whose results may have changed after an earlier value of `stamp`."""
+        """Return the rows whose results may have changed since an earlier `stamp`."""
         return after(self._stamps[: self._context.cluster.nodes.size], since)
 
     def due(self) -> Rows:
@@ -130,7 +130,7 @@ class RefreshGroup:
         return self._context.cluster.namespaces_stamp if self._reads_namespaces else 0
 
     def _find_inputs(self) -> None:
-        """Find the inputs and dependencies of the rules, again after each change of namespace labels."""
+        """Determine the inputs and dependencies of the rules, again after changes of namespace labels."""
         context, roots = self._context, [rule.root for _, rule in self.rules]
         self._namespaces_stamp = self._current_namespaces_stamp()
         self._reads = Reads(roots, context.no_pod, context)
@@ -141,29 +141,29 @@ class RefreshGroup:
 
 
 class PodIndependentResults:
-    """The results on a cluster of all rules in force that do not read the pod, before normalising."""
+    """The results, on one cluster, of all rules in force that do not read the pod, before normalizing."""
 
     def __init__(self, context: EvaluationContext) -> None:
         self.context = context
         self.index: dict[RuleRow, int] = {}
-        """The row of each rule in the matrix of its kind."""
+        """The row of each rule in the matrix of codes or values."""
         capacity = context.cluster.nodes.columns.capacity
         self.codes: NDArray[np.int32] = np.zeros((0, capacity), np.int32)
-        """Codes of filter rules, FINE where they hold. Shapes: (F, C)."""
+        """The codes of filter rules; FINE if the condition is true. Shapes: (F, C)."""
         self.values: NDArray[np.float64] = np.zeros((0, capacity))
-        """Values of score rules, NaN where they are missing. Shapes: (S, C)."""
+        """The values of score rules; NaN if missing. Shapes: (S, C)."""
         self.parts: NDArray[np.float64] = np.zeros((0, capacity))
-        """Values of score rules, clipped and weighted. Shapes: (S, C)."""
+        """The values of score rules, clipped and multiplied by the weights. Shapes: (S, C)."""
         self._evaluators: LRUCache[tuple[RuleRow, ...], RuleEvaluator] = LRUCache(KEPT_EVALUATORS)
         self._owners: weakref.WeakKeyDictionary[object, Sequence[RuleRow]] = weakref.WeakKeyDictionary()
         self._groups: dict[Hashable, RefreshGroup] = {}
         self._group_of: dict[RuleRow, Hashable] = {}
         self._writes = itertools.count(1)
         self._current_stamp: object = None
-        """The context's stamp for which the results are current."""
+        """The stamp of the context for which the results are current."""
 
     def use(self, owner: object, rules: Iterable[RuleRow]) -> None:
-        """Cache the results of some rules as long as their owner exists."""
+        """Cache the results of rules as long as their owner exists."""
         if owner in self._owners:
             return
         self._owners[owner] = tuple(rules)
@@ -175,19 +175,19 @@ class PodIndependentResults:
             raise
 
     def evaluator(self, rules: tuple[RuleRow, ...]) -> RuleEvaluator:
-        """Return the evaluator of some rules that read the pod; pod classes with the same rules share it."""
+        """Return the evaluator of some rules that read the pod, which pod classes with the same rules share."""
         found = self._evaluators.get(rules)
         if found is None:
             found = self._evaluators[rules] = RuleEvaluator(rules)
         return found
 
     def dependencies(self, rules: Iterable[RuleRow]) -> list[Dependency]:
-        """Return the refresh groups of some rules whose results a change of other rows can change."""
+        """Return the refresh groups of the given rules in which a change of one row can change results on others."""
         groups = dict.fromkeys(self._groups[self._group_of[rule]] for rule in rules)
         return [group for group in groups if group.affects_other_rows]
 
     def written(self, rule: RuleRow) -> int:
-        """Return a number that grows whenever results of the rule are written."""
+        """Return a number that increases with each write of a rule's results."""
         return self._groups[self._group_of[rule]].written
 
     def refresh(self) -> None:
@@ -205,7 +205,7 @@ class PodIndependentResults:
         self._current_stamp = stamp
 
     def _regroup(self) -> None:
-        """Drop the rules without an owner, and evaluate new rules on all rows."""
+        """Drop the rules whose owner no longer exists, and evaluate new rules on all rows."""
         owned = dict.fromkeys(rule for rules in self._owners.values() for rule in rules)
         for rules in [rules for rules in self._evaluators if not owned.keys() >= set(rules)]:
             del self._evaluators[rules]
@@ -231,7 +231,7 @@ class PodIndependentResults:
             self._groups[self._group_of[rule]].written = next(self._writes)
 
     def _give_rows(self, rules: Iterable[RuleRow]) -> None:
-        """Assign rows of the result matrices to new rules, reusing the rows of dropped rules."""
+        """Assign rows of the result matrices to new rules; rows of dropped rules are used first."""
         for kind, count in ((FilterRow, len(self.codes)), (ScoreRow, len(self.values))):
             taken = {index for rule, index in self.index.items() if isinstance(rule, kind)}
             own = [rule for rule in rules if isinstance(rule, kind)]
@@ -245,7 +245,7 @@ class PodIndependentResults:
         self.values, self.parts = _with_rows(self.values, scores, 0), _with_rows(self.parts, scores, 0)
 
     def _fill_groups(self) -> None:
-        """Put the rules into refresh groups by key, keeping groups whose rules did not change."""
+        """Divide the rules into refresh groups by key; groups whose rules did not change are kept."""
         found: dict[Hashable, list[tuple[int, RuleRow]]] = {}
         for rule, index in self.index.items():
             found.setdefault(self._group_of[rule], []).append((index, rule))
@@ -262,7 +262,7 @@ class PodIndependentResults:
             group.due()
 
     def _write_due(self) -> None:
-        """Evaluate the rules of each refresh group on the rows that changed for the group."""
+        """Evaluate each refresh group on the rows that changed for the group."""
         capacity = self.context.cluster.nodes.columns.capacity
         if self.codes.shape[1] != capacity:
             self.codes = np.full((len(self.codes), capacity), FINE, np.int32)
@@ -279,7 +279,7 @@ class PodIndependentResults:
             group.written = next(self._writes)
 
     def _write_group(self, group: RefreshGroup, frame: RuleFrame) -> None:
-        """Evaluate the rules of a refresh group on the rows of a frame, and store the results."""
+        """Evaluate a refresh group on the rows of a frame, and store the results."""
         rows = frame.selected
         if frame.rows > FEW:
             batch = group.evaluator.batch
@@ -298,7 +298,7 @@ class PodIndependentResults:
                 self.parts[at, rows] = stack.part(values)
 
     def _write(self, index: int, rule: RuleRow, frame: RuleFrame) -> None:
-        """Evaluate a rule on the rows of a frame, and store its results in the matrix."""
+        """Evaluate a rule on the rows of a frame, and store the results."""
         frame.make_room()
         rows = frame.selected
         if isinstance(rule, FilterRow):
@@ -309,13 +309,13 @@ class PodIndependentResults:
 
 
 def _first_axis(places: RowNumbers) -> Rows:
-    """Return indices of array rows in a form that can be combined with indices of columns."""
+    """Return indices of array rows in a form that NumPy combines with indices of columns."""
     found = as_slice(places)
     return found if isinstance(found, slice) else found[:, None]
 
 
 def _group_key(rule: RuleRow, context: EvaluationContext) -> Hashable:
-    """Return the key of a rule's refresh group; a rule that a placement changes on other rows forms a group."""
+    """Return the key of a rule's refresh group; a rule whose results on other rows a placement changes has its own."""
     if any(_is_lively(node) for node in shared_parts([rule.root], timed=True)):
         return rule
     reads = Reads([rule.root], context.no_pod, context)
@@ -323,7 +323,7 @@ def _group_key(rule: RuleRow, context: EvaluationContext) -> Hashable:
 
 
 def _is_lively(node: Typed) -> bool:
-    """Return whether the value of an expression differs between rows and changes with placements, time or metrics."""
+    """Return whether an expression differs between rows and changes with placements, time or metrics."""
     return node.type.shape is Shape.NODES and bool(aspects_read(node.inputs) & LIVELY)
 
 

@@ -30,30 +30,30 @@ from policysched.rules.shared_values.context import RuleFrame, number
 from policysched.state.tables.interner import Interner
 
 DETAILS = 1 << 16
-"""Number of reason codes per rule, for the condition being false or unknown, and for each missing input."""
+"""Number of reason codes of a rule: for a false and an unknown condition, with each missing input."""
 CODES = MAX_RULES * DETAILS
-"""Number of reason codes per policy."""
+"""Number of reason codes of a policy."""
 FALSE = 1
 UNKNOWN = 2
 FIRST_MISSING = 3
 LONGEST_TEXT = 80
 MOST_MISSING = 1024
-"""Largest number of missing inputs that a policy distinguishes; beyond it, keys are not distinguished."""
+"""Maximum number of missing inputs that a policy distinguishes; beyond it, the keys of inputs are ignored."""
 FINE = 2**31 - 1
 """The code of a condition that is true, larger than every reason code, so that the smallest code decides."""
 Lack = tuple[Input, bool]
-"""A missing input, and whether the condition is false because of the missing input (else unknown)."""
+"""A missing input, and whether the condition is false because of it; otherwise, the condition is unknown."""
 Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FilterRow:
-    """A filter rule with its index in its policy."""
+    """A filter rule with its index in the policy, which can be evaluated on rows."""
 
     place: int
     rule: CompiledFilter
     missing: Interner[Lack]
-    """The missing inputs found in the policy's conditions, numbered."""
+    """The missing inputs found in the policy's conditions, with their numbers."""
 
     @property
     def root(self) -> Typed:
@@ -61,7 +61,7 @@ class FilterRow:
         return self.rule.require.root
 
     def result(self, frame: Frame) -> Codes:
-        """Evaluate the condition; return the reason code of each row.
+        """Return the reason code of each row.
 
         Shapes: (R,) int32, FINE if the condition is true.
         """
@@ -88,7 +88,7 @@ class FilterRow:
         return detail == UNKNOWN or (detail >= FIRST_MISSING and not self.missing.value(detail - FIRST_MISSING)[1])
 
     def _number(self, lack: Lack) -> int:
-        """Return the number of a missing input in the policy; beyond MOST_MISSING, the key of the input is ignored."""
+        """Return the number of a missing input; beyond MOST_MISSING inputs, the key of the input is ignored."""
         item, defaulted = lack
         if item.key is not None and len(self.missing) >= MOST_MISSING and self.missing.find(lack) < 0:
             lack = (replace(item, key=ANY_KEY), defaulted)
@@ -107,7 +107,7 @@ class ScoreRow:
         return self.rule.value.root
 
     def values(self, frame: RuleFrame) -> Values:
-        """Evaluate the rule without normalising.
+        """Return the values of the rule on rows, before normalizing.
 
         Shapes: (R,), NaN if the rule has no value.
         """
@@ -119,7 +119,7 @@ class ScoreRow:
         return self.part(self.values(frame))
 
     def part(self, values: Values) -> Values:
-        """Convert values to weighted scores: replace missing values, clip to 0..100, multiply by the weight.
+        """Return the weighted scores of values: missing values are replaced, and values are clipped to 0 to 100.
 
         Clipping replaces NaN by 0. Without any node, a value that cannot be missing may be NaN as well.
 
@@ -135,7 +135,7 @@ RowT = TypeVar("RowT", FilterRow, ScoreRow)
 
 
 class FilterStack:
-    """Filter rules whose conditions have the same shape, evaluated together in one operation.
+    """Filter rules whose conditions have the same shape, which are evaluated in one operation.
 
     Shapes: G the rules.
     """
@@ -145,11 +145,11 @@ class FilterStack:
     def __init__(self, rules: Sequence[FilterRow]) -> None:
         self._rules = rules
         self.root = stack([rule.root for rule in rules])
-        """The graph of all conditions."""
+        """The expression graph of all conditions."""
         self._failed = np.array([[rule.place * DETAILS + FALSE] for rule in rules], np.int32)
 
     def result(self, frame: Frame) -> Codes:
-        """Evaluate all conditions; return the reason code of each rule and row.
+        """Return the reason codes of each rule on rows.
 
         Shapes: (G, R), or (G, 1) if the codes are the same for every row.
         """
@@ -164,7 +164,7 @@ class FilterStack:
 
 
 class ScoreStack:
-    """Score rules whose values have the same shape, evaluated together in one operation.
+    """Score rules whose expressions have the same shape, which are evaluated in one operation.
 
     Shapes: G the rules.
     """
@@ -173,14 +173,14 @@ class ScoreStack:
 
     def __init__(self, rules: Sequence[ScoreRow]) -> None:
         self.root = stack([rule.root for rule in rules])
-        """The graph of all values."""
+        """The expression graph of all rules."""
         missing = [[rule.rule.missing] for rule in rules]
         self._missing = np.array(missing, np.float64) if any(one for [one] in missing) else None
-        """The values of missing arms, None if all are 0. Shapes: (G, 1)."""
+        """The values of the `missing` arms; None if all are 0. Shapes: (G, 1)."""
         self._weights = np.array([[rule.rule.weight] for rule in rules], np.float64)
 
     def values(self, frame: Frame) -> Values:
-        """Evaluate the rules without normalising.
+        """Return the values of each rule on rows, before normalizing.
 
         Shapes: (G, R), or a shape that broadcasts to it if values are equal.
         """
@@ -191,7 +191,7 @@ class ScoreStack:
         return self.part(self.values(frame))
 
     def part(self, values: Values) -> Values:
-        """Convert values to weighted scores: replace missing values, clip to 0..100, multiply by the weights."""
+        """Return the weighted scores of values: missing values are replaced, and values are clipped to 0 to 100."""
         filled = values if self._missing is None else np.where(np.isnan(values), self._missing, values)
         return self._weights * np.minimum(np.fmax(filled, 0.0), 100.0)
 
@@ -209,7 +209,7 @@ class RuleEvaluator:
 
     @cached_property
     def stacks(self) -> tuple[list[tuple[FilterStack | ScoreStack, NDArray[np.intp]]], Batch]:
-        """The rules as stacks (rules with expressions of equal shape) with their indices, and the stacks' graphs."""
+        """The rules in stacks of equal shape, with their indices, and the graphs of the stacks."""
         places: dict[type, list[int]] = {FilterRow: [], ScoreRow: []}
         for place, rule in enumerate(self._rules):
             places[type(rule)].append(place)
@@ -225,7 +225,7 @@ class RuleEvaluator:
 
 
 def filter_rows(rules: Sequence[CompiledFilter], before: Sequence[FilterRow] = ()) -> tuple[FilterRow, ...]:
-    """Return the filter rules of a policy with their indices; rules equal in an earlier generation are reused.
+    """Return a policy's filter rules with their indices; rules that an earlier generation has, too, are reused.
 
     Args:
         rules: The rules.
@@ -240,13 +240,13 @@ def filter_rows(rules: Sequence[CompiledFilter], before: Sequence[FilterRow] = (
 
 
 def score_rows(rules: Sequence[CompiledScore], before: Sequence[ScoreRow] = ()) -> tuple[ScoreRow, ...]:
-    """Return the score rules of a policy; rules equal in an earlier generation are reused."""
+    """Return a policy's score rules; rules that an earlier generation has, too, are reused."""
     same = {row.rule.name: row for row in before}
     return tuple(row if (row := same.get(rule.name)) and row.rule == rule else ScoreRow(rule) for rule in rules)
 
 
 def plugin_codes(codes: Codes) -> Codes:
-    """Replace FINE by 0 in an array of codes, in place; return the array.
+    """Replace FINE by 0 in an array of codes, which is changed and returned.
 
     Shapes: any, the same.
     """
@@ -255,7 +255,7 @@ def plugin_codes(codes: Codes) -> Codes:
 
 
 def as_slice(places: NDArray[np.intp]) -> Rows:
-    """Return ascending indices in equal steps as a slice, which NumPy reads and writes faster; else the indices."""
+    """Return ascending, evenly spaced indices as a slice, which NumPy handles faster; else the indices."""
     if not places.size:
         return slice(0, 0)
     step = int(places[1] - places[0]) if places.size > 1 else 1
@@ -265,7 +265,7 @@ def as_slice(places: NDArray[np.intp]) -> Rows:
 
 
 def reason(policy: str, rows: Sequence[FilterRow], code: int) -> Status:
-    """Return the status for a reason code of a policy."""
+    """Return the status that a reason code of a policy stands for."""
     position, detail = divmod(code - 1, DETAILS)
     row = rows[position]
     text = f"policy {policy}/{row.rule.name}: {_explanation(row, detail + 1)}"
@@ -289,5 +289,5 @@ def _column(value: Any, rows: int) -> Mask:
 
 
 def shortened(text: str) -> str:
-    """Return a text, cut to the largest length of an expression in a reason."""
+    """Return a text, cut to the maximum length of an expression in a reason."""
     return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"

@@ -1,4 +1,4 @@
-"""Aggregates over nodes, such as `sum(x) by key`, updated when their inputs change.
+"""Aggregates over nodes, such as `sum(x) by key`, which are updated when their inputs change.
 
 A domain is the set of nodes with one value of the key, such as a zone or a rack. Counts, sums and means of whole
 numbers are adjusted by the changed rows: a placement changes one row of one domain. Other aggregates are recomputed if
@@ -29,11 +29,11 @@ from policysched.state.tables.domains import Grouping
 from policysched.state.tables.interner import MISSING
 
 EXACT: Final = float(2**52)
-"""Magnitude of sums below which adding and subtracting whole numbers as floats is exact."""
+"""Magnitude of sums below which whole numbers are added and subtracted exactly as floats."""
 FEW: Final = 64
-"""Largest number of changed rows for which sums are adjusted; for more rows the aggregate is recomputed."""
+"""Maximum number of changed rows for which sums are adjusted; for more, the aggregate is recomputed."""
 ARRAYS_PER_AGGREGATE: Final = 3
-"""Number of arrays with one element per row of an aggregate or a pod counter."""
+"""Number of arrays with one element per row, of an aggregate or pod counter."""
 _ADDED: Final = frozenset({Op.COUNT_NODES, Op.SUM_NODES, Op.AVG_NODES})
 _SUMMED: Final = frozenset({Op.SUM_NODES, Op.AVG_NODES})
 _EXTREMES: Final = frozenset({Op.MIN_NODES, Op.MAX_NODES})
@@ -55,7 +55,7 @@ def aggregate_at(context: EvaluationContext, node: Typed, pod: PodInputs, rows: 
 def changed_aggregate_at(
     context: EvaluationContext, node: Typed, pod: PodInputs, rows: Rows, row: int, changed: RuleFrame
 ) -> Floats | float:
-    """Return the value that an aggregate would have for rows if one row changed.
+    """Return the value of an aggregate on rows as if one row had changed.
 
     Args:
         context: The context.
@@ -74,7 +74,7 @@ def changed_aggregate_at(
 def changed_aggregates_at(
     context: EvaluationContext, node: Typed, pod: PodInputs, rows: RowNumbers, changed: RuleFrame
 ) -> Floats | None:
-    """Return the value that an aggregate would have for each row if only this row changed.
+    """Return for each row the value of an aggregate as if only this row had changed.
 
     Args:
         context: The context.
@@ -90,7 +90,7 @@ def changed_aggregates_at(
 
 
 def hold(context: EvaluationContext, roots: Iterable[Typed], pod: PodInputs) -> tuple[object, ...]:
-    """Return the objects that cache counters, aggregates, ages and metrics of expressions while they are referenced."""
+    """Return objects that keep the counters, aggregates, ages and metrics of expressions alive while referenced."""
     kept = [cached_parts(root) for root in roots]
     held: list[object] = [
         counter(context, node, pod) for nodes, _ in kept for node in nodes if node.op in POD_AGGREGATES
@@ -105,13 +105,13 @@ def hold(context: EvaluationContext, roots: Iterable[Typed], pod: PodInputs) -> 
 
 
 def own_arrays(roots: Iterable[Typed], pod: PodInputs) -> int:
-    """Return the number of arrays that expressions use for one pod class only, because they read the pod."""
+    """Return the number of arrays of expressions that read the pod and thus belong to one pod class."""
     nodes = {node for root in roots for node in cached_parts(root)[0]}
     return ARRAYS_PER_AGGREGATE * sum(bool(pod.key(node.inputs)) for node in nodes)
 
 
 def domains_of(context: EvaluationContext, key: Typed, pod: PodInputs) -> AggregateDomains:
-    """Return the domains (groups of nodes) of a `by` key, cached while a reference to them exists."""
+    """Return the domains of a `by` key, which are cached while they are referenced."""
     about = pod if pod.key(key.inputs) else context.no_pod
     place = ("domains", key, namespaces_stamp(context, key))
     found: AggregateDomains | None = about.found.get(place)
@@ -121,7 +121,7 @@ def domains_of(context: EvaluationContext, key: Typed, pod: PodInputs) -> Aggreg
 
 
 def _aggregate(context: EvaluationContext, node: Typed, pod: PodInputs) -> Aggregate:
-    """Return an aggregate, cached while a reference to it exists, for all pods with equal values of its inputs."""
+    """Return an aggregate for all pods with equal values of its inputs, cached while it is referenced."""
     place = (node, namespaces_stamp(context, node))
     found: Aggregate | None = pod.found.get(place)
     if found is not None:
@@ -141,7 +141,7 @@ def _aggregate(context: EvaluationContext, node: Typed, pod: PodInputs) -> Aggre
 
 
 class AggregateDomains(Grouping):
-    """The domains (groups of nodes) of one `by` key; nodes without a value of the key form one more domain.
+    """The domains (groups of nodes) of a `by` key; nodes for which the key has no value form a domain, too.
 
     The domain of a row without a node is arbitrary.
     """
@@ -157,7 +157,7 @@ class AggregateDomains(Grouping):
         self.heads: RowNumbers = NO_ROWS
         """One row of each domain. Shapes: (D,)."""
         self.none: NDArray[np.bool_] = np.zeros(0, np.bool_)
-        """Whether a domain is that of the nodes without a value of the key. Shapes: (D,)."""
+        """Mask of the domain of nodes for which the key has no value. Shapes: (D,)."""
 
     @property
     def count(self) -> int:
@@ -165,7 +165,7 @@ class AggregateDomains(Grouping):
         return self.heads.size
 
     def refresh(self) -> None:
-        """Recompute the domains if their inputs changed; `stamp` grows only if a domain changed."""
+        """Compute the domains again if their inputs changed; `stamp` increases only if a domain changed."""
         capacity = self._context.cluster.nodes.columns.capacity
         if self._changes.is_current() and self.of_row.size == capacity:
             return
@@ -185,7 +185,7 @@ class AggregateDomains(Grouping):
 
 
 class Aggregate:
-    """One aggregate over nodes, for the pods with equal values of the aggregate's inputs.
+    """An aggregate over nodes, for all pods with equal values of the aggregate's inputs.
 
     Args:
         node: The graph node of the aggregate.
@@ -213,7 +213,7 @@ class Aggregate:
         self._others: Floats | None = None
 
     def at(self, rows: Rows) -> Floats | float:
-        """Return the value of the aggregate for rows.
+        """Return the value of the aggregate on rows.
 
         Shapes: (R,) if the aggregate has a key.
         """
@@ -221,7 +221,7 @@ class Aggregate:
         return float(self._found[0]) if self._domains is None else self._found[self._domains.of_row[rows]]
 
     def changed_at(self, rows: Rows, row: int, changed: RuleFrame) -> Floats | float:
-        """Return the value of the aggregate for rows if one row changed."""
+        """Return the value of the aggregate on rows as if one row had changed."""
         self._refresh()
         domain = 0 if self._domains is None else int(self._domains.of_row[row])
         value = self._changed_domain(domain, row, changed)
@@ -241,7 +241,7 @@ class Aggregate:
         return values
 
     def changed_each(self, rows: RowNumbers, changed: RuleFrame) -> Floats | None:
-        """Return the value of the aggregate for each row if only this row changed."""
+        """Return for each row the value of the aggregate as if only this row had changed."""
         self._refresh()
         if not self._is_local or self._keys_read_pods():
             return None
@@ -259,7 +259,7 @@ class Aggregate:
         return values
 
     def _summed_each(self, rows: RowNumbers, changed: RuleFrame) -> Floats | None:
-        """Return for each row the sum or mean of its domain if only this row changed, also for fractions.
+        """Return for each row the sum or mean of its domain as if only this row had changed, also for fractions.
 
         Shapes: (R,). Missing: None if magnitudes differ too much for exact sums.
         """
@@ -273,7 +273,7 @@ class Aggregate:
         return sums_with_one_changed(self._node, of, 1 if domains is None else domains.count, before, places, now)
 
     def _extremes_of_others(self) -> Floats:
-        """Return for each row the minimum or maximum of the other rows of its domain, cached until an input changes.
+        """Return for each row the minimum or maximum of its domain without the row; cached until an input changes.
 
         Shapes: (C,). Missing: NaN.
         """
@@ -291,7 +291,7 @@ class Aggregate:
         return any(ABOUT_PODS & aspects_read(key.inputs) for key in self._node.args)
 
     def _changed_domain(self, domain: int, row: int, changed: RuleFrame) -> float | None:
-        """Return the value of the domain of a changed row, None if all rows have to be evaluated."""
+        """Return the value of a domain as if one of its rows had changed; None if all rows have to be evaluated."""
         if not self._is_local or self._keys_read_pods():
             return None
         if self._sums is not None:
@@ -344,14 +344,14 @@ class Aggregate:
         self._found = by_row[self._domains.heads]
 
     def _rows(self) -> Rows:
-        """Return the rows to evaluate: all nodes, or one node of each group with equal inner values."""
+        """Return the rows to evaluate: all nodes, or one node for each group with equal inner values."""
         if self._inner_domains is None or not self._context.cluster.nodes.count:
             return self._context.everything()
         self._inner_domains.refresh()
         return self._inner_domains.heads
 
     def _new_sums(self, rows: Rows, frame: RuleFrame) -> WholeSums | None:
-        """Return sums that later changes can adjust; None unless a row alone decides its whole-number contribution."""
+        """Return sums that later changes can adjust; None unless each row contributes a whole number of its own."""
         if not self._adds:
             return None
         capacity = self._context.cluster.nodes.columns.capacity
@@ -368,7 +368,7 @@ class Aggregate:
 
 
 class WholeSums:
-    """Exact sums of whole numbers for each domain of an aggregate; for a mean also the counts."""
+    """Exact sums of whole numbers for each domain of an aggregate, and for a mean also the counts."""
 
     __slots__ = ("_node", "_parts", "_size")
 
@@ -376,10 +376,10 @@ class WholeSums:
         self._node = node
         self._parts = [DomainSums(of_row, domains) for _ in range(2 if node.op is Op.AVG_NODES else 1)]
         self._size = 0.0
-        """The sum of all magnitudes."""
+        """The sum of the magnitudes of all contributions."""
 
     def fill(self, rows: Rows, frame: RuleFrame) -> bool:
-        """Replace the contributions of rows; return whether all are whole numbers small enough for exact sums."""
+        """Set the contributions of rows; return whether all are whole numbers small enough for exact sums."""
         now = self._adding(frame)
         self._size += float(np.abs(now[0]).sum() - np.abs(self._parts[0].added[rows]).sum())
         if np.count_nonzero(now != np.rint(now)) or not self._size < EXACT:
@@ -389,12 +389,12 @@ class WholeSums:
         return True
 
     def changed(self, row: int, domain: int, frame: RuleFrame) -> float | None:
-        """Return the aggregate of a domain if one of its rows changed; None if the sum would not be exact."""
+        """Return the aggregate of a domain as if one row had changed; None if the sum would not be exact."""
         found = self.changed_each(np.array([row]), np.array([domain]), frame)
         return None if found is None else found.item(0)
 
     def changed_each(self, rows: RowNumbers, domains: NDArray[np.intp], frame: RuleFrame) -> Floats | None:
-        """Return for each row the aggregate of its domain if only this row changed.
+        """Return for each row the aggregate of its domain as if only this row had changed.
 
         Shapes: (R,).
         Missing: None if an aggregate would not stay exact.
@@ -421,7 +421,7 @@ class WholeSums:
         return found
 
     def _adding(self, frame: RuleFrame) -> Floats:
-        """Return the contributions of rows to each sum. Shapes: (K, R), K is 2 for a mean, else 1."""
+        """Return the contributions of rows to each sum. Shapes: (K, R) with K 2 for a mean, else 1."""
         value: Any = evaluate_columns(self._node.inner[0], frame)
         if self._node.op is Op.COUNT_NODES:
             true: Floats = as_column(np.asarray(value[0], np.float64), frame.rows)[None]
@@ -433,7 +433,7 @@ class WholeSums:
 
 
 def _largest_of_others(values: Floats, domains: NDArray[np.intp]) -> Floats:
-    """Return for each row the largest value in its domain without the row itself, or NaN. Shapes: (R,)."""
+    """Return for each row the largest value of the other rows in its domain, or NaN. Shapes: (R,)."""
     present = np.where(np.isnan(values), -math.inf, values)
     order = np.lexsort((present, domains))
     two = np.full((2, int(domains.max(initial=-1)) + 1), -math.inf)
@@ -447,18 +447,18 @@ def _largest_of_others(values: Floats, domains: NDArray[np.intp]) -> Floats:
 
 
 def _is_local(node: Typed) -> bool:
-    """Return whether the contribution of a row to an aggregate depends on that row only."""
+    """Return whether a row's contribution to an aggregate depends on this row only."""
     [inner] = node.inner
     return inner.local and not any(_is_elsewhere(item) for item in inner.inputs)
 
 
 def _is_elsewhere(item: Input) -> bool:
-    """Return whether a change of one row can change an input on other rows: counts of the cluster, image sizes."""
+    """Return whether a change of one row can change an input on other rows: counts over the cluster, image sizes."""
     return (item.root, item.path[0]) in VOLATILE or item.path[0] == "image_bytes"
 
 
 def _inner_domains(node: Typed, pod: PodInputs, context: EvaluationContext) -> AggregateDomains | None:
-    """Return groups of nodes with equal inner values of a minimum or maximum, to evaluate one node of each.
+    """Return groups of nodes with equal inner values of a minimum or maximum, of which one node is evaluated.
 
     Missing: None if all rows have to be evaluated.
     """
@@ -470,12 +470,12 @@ def _inner_domains(node: Typed, pod: PodInputs, context: EvaluationContext) -> A
 
 
 def as_column(value: NDArray[Any], rows: int) -> NDArray[Any]:
-    """Return a value as a column: one element per row, or one value repeated for all rows. Shapes: -> (R,)."""
+    """Return a value as a column with one element for each row; a single value is repeated. Shapes: -> (R,)."""
     return value if value.shape == (rows,) else np.broadcast_to(value, (rows,))
 
 
 def _codes(value: object) -> NDArray[np.integer]:
-    """Return a `by` key's values as integer codes; one text for all rows gets an arbitrary code."""
+    """Return the values of a `by` key as integer codes; a single text for all rows gets an arbitrary code."""
     if isinstance(value, np.ndarray):
         return value
     return np.asarray(MISSING if value is None else 0)

@@ -1,4 +1,4 @@
-"""Evaluation context of all policies: caches inputs and values of expression parts for each pod class.
+"""`EvaluationContext`: caches inputs and values of expression parts, for all policies.
 
 One frame serves all programs for the same rows and pod class; its memo makes equal sub-expressions run once. The
 context exists as long as its policies. Values of a pod class are dropped with the last plugin state that references
@@ -28,7 +28,7 @@ from policysched.state.tables.columns import distinct
 
 Floats = NDArray[np.float64]
 MOST_KEPT = 1 << 27
-"""Largest memory of a frame's cached values, above which the frame drops them. Units: bytes."""
+"""Maximum memory of a frame's cached values; beyond it, the frame drops them. Units: bytes."""
 _BYTES = 8
 
 
@@ -45,9 +45,9 @@ class EvaluationContext:
         self.cluster = cluster
         self.aggregate, self.pod_aggregate = aggregate, pod_aggregate
         self.no_pod = PodInputs(None, cluster)
-        """The inputs without a pod, for rules that do not read the pod."""
+        """The inputs for rules that do not read the pod."""
         self.aggregates: weakref.WeakValueDictionary[Hashable, Any] = weakref.WeakValueDictionary()
-        """Aggregates by graph node and the values of the pod's inputs, cached while a reference to them exists."""
+        """The aggregates by graph node and values of the pod's inputs, cached while they are referenced."""
         self._inputs: tuple[Pod, object, PodInputs] | None = None
         self._frames: dict[bool, tuple[object, PodInputs, dict[Hashable, RuleFrame]]] = {}
         self._changes: tuple[int, dict[tuple[int, int], tuple[RowNumbers | None, int]]] = (-1, {})
@@ -55,7 +55,7 @@ class EvaluationContext:
 
     @property
     def stamp(self) -> object:
-        """A value that changes whenever an input of an expression may have changed."""
+        """A stamp that changes whenever an input of an expression may have changed."""
         cluster = self.cluster
         groups = cluster.pod_groups
         return (
@@ -68,14 +68,14 @@ class EvaluationContext:
         )
 
     def inputs(self, pod: Pod) -> PodInputs:
-        """Return the inputs of a pod at the current time; they are cached until the stamp changes."""
+        """Return the inputs of a pod at the cluster's time; cached until the stamp changes."""
         stamp = self.stamp
         if self._inputs is None or self._inputs[0] is not pod or self._inputs[1] != stamp:
             self._inputs = (pod, stamp, PodInputs(pod, self.cluster))
         return self._inputs[2]
 
     def frame(self, pod: PodInputs, rows: Rows) -> RuleFrame:
-        """Return a frame of rows, cached while the stamp is unchanged and the frame's memory is below its limit.
+        """Return a frame of rows for a pod; cached while the stamp is unchanged and the frame is not too large.
 
         The context caches the frames without a pod and the frames of one pod class, so that the next decision frees
         the arrays of a class.
@@ -91,29 +91,29 @@ class EvaluationContext:
         return frame
 
     def plain(self, pod: PodInputs) -> RuleFrame:
-        """Return a frame without rows, for values that depend on the pod only and that later frames reuse."""
+        """Return a frame without rows, for values that depend only on the pod; later frames reuse these values."""
         frame = RuleFrame(self, pod)
         frame.memo = pod.scalars
         return frame
 
     def values(self, pod: Pod, nodes: Sequence[Typed]) -> Hashable:
-        """Return the values of expressions for a pod at the current time, in a hashable form."""
+        """Return the values of expressions for a pod at the cluster's time, in a hashable form."""
         frame = self.plain(self.inputs(pod))
         return tuple(comparable(evaluate_columns(node, frame)) for node in nodes)
 
     def seed(self, pod: PodInputs, roots: Iterable[Typed]) -> None:
-        """Evaluate the parts of expressions that depend on the pod only, for all later frames of the pod."""
+        """Evaluate the parts of expressions that depend only on the pod, for all later frames of the pod."""
         frame = self.plain(pod)
         for root in roots:
             for node in plain_scalars(root, timed=pod is self.no_pod):
                 evaluate_columns(node, frame)
 
     def clear_scalars(self) -> None:
-        """Drop cached scalars of rules that do not read the pod, because some of these rules no longer exist."""
+        """Drop cached values of rules that do not read the pod, because some of these rules no longer exist."""
         self.no_pod.scalars.clear()
 
     def changed(self, since: int, reads: int) -> tuple[RowNumbers | None, int]:
-        """Return the distinct rows with changes in some aspects after a journal position, and the changed aspects.
+        """Return the rows on which some aspects changed since a journal position, and the changed aspects.
 
         Args:
             since: The position.
@@ -156,11 +156,11 @@ class RuleFrame:
         self.memo: dict[Any, Any] = dict(pod.scalars)
 
     def over(self, rows: Rows) -> RuleFrame:
-        """Return a frame of the same pod for different rows."""
+        """Return a frame of the same pod for other rows."""
         return RuleFrame(self._context, self._pod, rows)
 
     def has_room(self, steps: int = 0) -> bool:
-        """Return whether the memory of cached values, with some more values, stays below MOST_KEPT.
+        """Return whether further values fit into the memory limit of the frame.
 
         Args:
             steps: The number of values to come.
@@ -170,7 +170,7 @@ class RuleFrame:
         return (len(self.memo) - len(self._pod.scalars) + steps) * self.rows * _BYTES <= MOST_KEPT
 
     def make_room(self) -> None:
-        """Drop cached values if they use too much memory; they are computed again when they are read.
+        """Drop cached values if they exceed the memory limit; they are computed again when they are read.
 
         Callers must not call it while a graph is evaluated or its missing inputs are collected.
         """
@@ -202,7 +202,7 @@ class RuleFrame:
 
 ValuesT = TypeVar("ValuesT", bound=NDArray[np.float64] | float)
 Derive = Callable[[EvaluationContext, Typed, PodInputs, Rows], ValuesT]
-"""Function that returns the values of an aggregate for rows."""
+"""Function that returns the values of an aggregate on rows."""
 
 
 def number(program: Program, frame: RuleFrame) -> Floats:
@@ -215,7 +215,7 @@ def number(program: Program, frame: RuleFrame) -> Floats:
 
 
 def comparable(value: Any) -> Hashable:
-    """Return a hashable form of a value, in which NaN equals NaN and no value equals None."""
+    """Return a hashable form of a value, in which NaN equals NaN, and no value equals None."""
     return ("missing",) if isinstance(value, float) and math.isnan(value) else (value,)
 
 

@@ -1,4 +1,4 @@
-"""Values computed from aggregates and cluster-wide values, and the rows that a change of these values affects.
+"""Values computed from aggregates and cluster-wide values, and the rows that their changes affect.
 
 A rule's result on a row changes if the row changes, which the journal records, or if a derived value of the row
 changes. A derived value is a dependency of the result: `refresh` recomputes it if its inputs changed, and
@@ -28,25 +28,25 @@ from policysched.state.cluster import Cluster
 from policysched.state.tables.interner import MISSING
 
 ARRAYS_PER_DEPENDENCY: Final = 2
-"""Number of arrays with one element per row of a dependency: the values and their stamps."""
+"""Number of arrays with one element per row of a dependency: values and stamps."""
 
 
 class Dependency(Protocol):
-    """A shared value on which results on many rows depend."""
+    """A shared value on which the results of rules on many rows depend."""
 
     @property
     def stamp(self) -> int:
-        """A number that grows whenever the value of some row changes."""
+        """A number that increases whenever the value of a row changes."""
 
     def refresh(self) -> None:
-        """Recompute the value if its inputs changed."""
+        """Compute the value again if its inputs changed."""
 
     def changed_rows(self, since: int) -> Rows:
-        """Return the rows whose value changed after an earlier stamp."""
+        """Return the rows whose value changed since a stamp."""
 
 
 def after(stamps: NDArray[np.int64], since: int) -> RowNumbers:
-    """Return the rows with a stamp larger than a given stamp."""
+    """Return the rows whose stamp is larger than a given stamp."""
     return np.flatnonzero(stamps > since)
 
 
@@ -64,7 +64,7 @@ class DerivedScalar:
         self.stamp = 0
 
     def refresh(self) -> None:
-        """Recompute the value if its inputs changed."""
+        """Compute the value again if its inputs changed."""
         if self._changes.is_current():
             return
         frame = self._context.frame(self._pod, NO_ROWS)
@@ -74,12 +74,12 @@ class DerivedScalar:
             self.stamp += 1
 
     def changed_rows(self, since: int) -> Rows:  # noqa: ARG002 - the value of every row changed
-        """Return all rows, because they share the value."""
+        """Return all rows, because a change of the value applies to every row."""
         return slice(0, self._context.cluster.nodes.size)
 
 
 class DerivedColumn:
-    """A dependency with a value per row that other rows decide, such as whether a domain is below a limit.
+    """A dependency with a value for each row that depends on other rows, such as whether a domain is below a limit.
 
     An aggregate changes with most placements; the value that a rule computes from it rarely does. A value that is
     missing for a new reason has changed, because the results of rows contain the reason.
@@ -98,14 +98,14 @@ class DerivedColumn:
         self._domains_stamp, self._of_row = -1, NO_ROWS
         """The stamp of the domains for which the values were computed, and the domain of each row at this stamp."""
         self._strings_stamp = -1
-        """The stamp of the string codes that the values contain."""
+        """The stamp of the interner for which the string codes in the values are valid."""
         self._values: NDArray[np.int64] = np.zeros(0, np.int64)
-        """One value per domain if all aggregates have the same key, else one value per row."""
+        """One value for each domain if all aggregates have the same key, else one value for each row."""
         self._stamps: NDArray[np.int64] = np.zeros(0, np.int64)
         self.stamp = 0
 
     def refresh(self) -> None:
-        """Recompute the values if their inputs changed."""
+        """Compute the values again if their inputs changed."""
         if self._domains is not None:
             self._domains.refresh()
         domains = self._domains.stamp if self._domains is not None else -1
@@ -125,7 +125,7 @@ class DerivedColumn:
             self._of_row = self._domains.of_row
 
     def changed_rows(self, since: int) -> Rows:
-        """Return the rows whose value changed after an earlier stamp."""
+        """Return the rows whose value changed since a stamp."""
         return after(self._stamps[: self._context.cluster.nodes.size], since)
 
     def _compute(self) -> NDArray[np.int64]:
@@ -140,7 +140,7 @@ class DerivedColumn:
         return values
 
     def _compare(self, values: NDArray[np.int64]) -> None:
-        """Give the next stamp to the rows whose value changed."""
+        """Set the next stamp for the rows whose value changed."""
         before, domains = self._values, self._domains
         if domains is not None and domains.stamp != self._domains_stamp:
             before, values, domains = before[self._of_row], values[domains.of_row], None
@@ -151,7 +151,7 @@ class DerivedColumn:
 
 
 class ImageSizes:
-    """A dependency on the sizes of images: a change of any node may change them for the pods of every node."""
+    """A dependency on the sizes of images, which a change of any node may change for the pods of every node."""
 
     __slots__ = ("_cluster", "stamp")
 
@@ -160,16 +160,16 @@ class ImageSizes:
         self.stamp = cluster.images.stamp
 
     def refresh(self) -> None:
-        """Update the stamp to that of the image sizes."""
+        """Set the stamp to the stamp of the image sizes."""
         self.stamp = self._cluster.images.stamp
 
     def changed_rows(self, since: int) -> Rows:  # noqa: ARG002 - every row may be affected
-        """Return all rows, because an image size can affect every row."""
+        """Return all rows, because a change of an image size may affect every row."""
         return slice(0, self._cluster.nodes.size)
 
 
 def _distinguishing(node: Typed, frame: RuleFrame) -> NDArray[np.int64]:
-    """Return whole numbers that differ where the values of an expression, or the reasons of missing values, differ."""
+    """Return whole numbers that are equal only for equal values of an expression and equal reasons if missing."""
     value = evaluate_columns(node, frame)
     if isinstance(value, tuple):
         value = value[0]
@@ -185,7 +185,7 @@ def _distinguishing(node: Typed, frame: RuleFrame) -> NDArray[np.int64]:
 
 
 class AffectedRows:
-    """The rows that a change affects: the changed rows, and the rows for which the value of a dependency changed."""
+    """The rows that a change affects: the changed rows, and the rows on which the value of a dependency changed."""
 
     __slots__ = ("_stamps", "dependencies")
 
@@ -196,7 +196,7 @@ class AffectedRows:
         self._stamps = [one.stamp for one in dependencies]
 
     def extend(self, rows: Rows) -> Rows:
-        """Add to changed rows the rows whose dependencies changed; return the same object if no row is added."""
+        """Return changed rows and the rows whose dependencies changed; the same object if no row is added."""
         found = [rows]
         for index, one in enumerate(self.dependencies):
             one.refresh()
@@ -207,7 +207,7 @@ class AffectedRows:
 
 
 def together(found: Sequence[Rows]) -> Rows:
-    """Join sets of rows; the result is a slice of all rows if one set is a slice."""
+    """Return the union of sets of rows; a slice of all rows if one set is a slice."""
     whole = next((rows for rows in found if isinstance(rows, slice)), None)
     if whole is not None:
         return whole
@@ -216,7 +216,7 @@ def together(found: Sequence[Rows]) -> Rows:
 
 
 def dependencies_of(context: EvaluationContext, roots: Iterable[Typed], pod: PodInputs) -> list[Dependency]:
-    """Return the shared values on which the values of expressions depend."""
+    """Return the shared values on which expressions depend."""
     roots = list(roots)
     found: list[Dependency] = [
         _derived(context, node, pod) for node in shared_parts(roots, timed=pod is context.no_pod)

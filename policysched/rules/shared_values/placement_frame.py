@@ -10,7 +10,7 @@ from policysched.rules.shared_values.context import EvaluationContext, Floats, R
 
 
 class PlacementFrame(RuleFrame):
-    """A frame whose rows are the nodes of a placement; rules about the placement have one value for all rows.
+    """A frame whose rows are the nodes of a placement; rules of `spec.placement` have one value for all rows.
 
     Args:
         context: The context of the policies on the cluster.

@@ -1,4 +1,4 @@
-"""The aggregates `node.pods.*`: read from pod counters, or computed over the pods if no counter can exist.
+"""The aggregates `node.pods.*`, read from pod counters, or computed from the pods if there can be no counter.
 
 Most of these aggregates depend on the placed pod alone, or on the placed pod and the scheduled pod. The state has
 counters for them, and a placement changes one element of a counter. An aggregate that reads other inputs (the pod's
@@ -36,18 +36,18 @@ from policysched.state.tables.interner import MISSING
 
 NUMBERS = frozenset(("priority", "requests", "image_bytes", "age"))
 GROUP_NUMBERS = frozenset(("group", name) for name in ("min_count", "size", "placed"))
-"""Paths of the inputs of a victim's group that are numbers."""
+"""The inputs of a victim's group that are numbers, by path."""
 _WHOLE = frozenset((Op.INPUT, Op.ADD, Op.SUBTRACT, Op.ONLY, Op.IF, Op.ABS, Op.ROUND, Op.NEGATE, Op.DEFAULT,
                     Op.LEAST, Op.GREATEST, Op.CLAMP, Op.MULTIPLY))  # fmt: skip
 PODS = int(Aspect.PODS)
 MANY = 32
-"""Number of kinds of placed pods above which their weights are computed as arrays instead of one by one."""
+"""Number of kinds of placed pods above which their weights are computed with arrays instead of one by one."""
 _NOTHING = object()
-"""A value that differs from every value of a placed pod."""
+"""A value that no placed pod has."""
 
 
 def counter(context: EvaluationContext, node: Typed, pod: PodInputs) -> PodCounter | None:
-    """Return the pod counter of an aggregate over pods; it is cached while a reference to it exists.
+    """Return the pod counter of an aggregate over pods, which is cached while it is referenced.
 
     Missing: None if pods of one signature may have different weights, so that a read has to compute the aggregate.
     """
@@ -61,7 +61,7 @@ def counter(context: EvaluationContext, node: Typed, pod: PodInputs) -> PodCount
 
 
 def pod_aggregate_at(context: EvaluationContext, node: Typed, pod: PodInputs, rows: Rows) -> Floats:
-    """Return the values of an aggregate over the pods of each row.
+    """Return the value of an aggregate over the pods of each row.
 
     Shapes: (R,).
     Cost: O(rows), or O(pods on the rows) without a counter.
@@ -90,7 +90,7 @@ def _make_counter(node: Typed, pod: PodInputs, cluster: Cluster) -> PodCounter |
 
 
 def _demand(node: Typed, pod: PodInputs, cluster: Cluster) -> Demand | None:
-    """Return a text that a placed pod must have to count in an aggregate, so that pods without it are skipped.
+    """Return a text that each pod which an aggregate counts must have; other pods are skipped.
 
     Missing: None if the aggregate's condition does not require such a text.
     """
@@ -104,7 +104,7 @@ def _demand(node: Typed, pod: PodInputs, cluster: Cluster) -> Demand | None:
 
 @per_graph
 def _equality(node: Typed) -> tuple[Input, Typed] | None:
-    """Return which input of a placed pod must equal which expression; None if the condition requires no equality.
+    """Return the input of a placed pod, and the expression that it must equal; None if no equality is required.
 
     The graph does not read the placed pod.
     """
@@ -124,7 +124,7 @@ def _equality(node: Typed) -> tuple[Input, Typed] | None:
 
 
 def _text_of_peer(node: Typed) -> Input | None:
-    """Return the input of an expression that is only a text input shared by pods of one signature, else None."""
+    """Return the input that an expression consists of if it is a text shared by pods of a signature, else None."""
     item = node.data
     if node.op is not Op.INPUT or not isinstance(item, Input) or node.type.kind is not Kind.STRING:
         return None
@@ -133,7 +133,7 @@ def _text_of_peer(node: Typed) -> Input | None:
 
 
 def _alike(node: Typed, pod: PodInputs, cluster: Cluster) -> Alike | None:
-    """Return how to group placed pods with equal weights in an aggregate, and how to compute several weights at once.
+    """Return how placed pods of equal weight in an aggregate are grouped, and how their weights are computed.
 
     Missing: None if a key is computed, so that the values are not known in advance.
     """
@@ -152,7 +152,7 @@ def _alike(node: Typed, pod: PodInputs, cluster: Cluster) -> Alike | None:
 
 
 def _count(node: Typed, pod: PodInputs, context: EvaluationContext, rows: Rows) -> Floats:
-    """Compute an aggregate over the pods of rows without a pod counter. Shapes: (R,)."""
+    """Return the value of an aggregate over the pods of rows, computed without a pod counter. Shapes: (R,)."""
     cluster = context.cluster
     places = np.arange(cluster.nodes.columns.capacity)[rows]
     if places.size > cluster.nodes.size // 2:
@@ -164,7 +164,7 @@ def _count(node: Typed, pod: PodInputs, context: EvaluationContext, rows: Rows) 
 
 
 class PodAlone:
-    """The inputs of the scheduled pod for the scalar interpreter, for expressions that read no node."""
+    """The inputs of the scheduled pod for the scalar interpreter; for expressions that read no node."""
 
     __slots__ = ("_pod",)
 
@@ -187,7 +187,7 @@ class PodAlone:
 
 
 class Peer(PodAlone):
-    """The inputs of a placed pod for the scalar interpreter, without fields that differ within a signature."""
+    """The inputs of a placed pod for the scalar interpreter, without fields in which pods of a signature differ."""
 
     __slots__ = ("_cluster", "_placed")
 
@@ -202,7 +202,7 @@ class Peer(PodAlone):
 
 
 class PeerFrame:
-    """The values that expressions read of placed pods: a frame with one row per pod."""
+    """A frame with one row for each of some placed pods."""
 
     def __init__(self, slots: NDArray[np.int64], pod: PodInputs, context: EvaluationContext) -> None:
         cluster = context.cluster
@@ -235,7 +235,7 @@ class PeerFrame:
         return self._column([present[one] for one in signatures.tolist()], item)[places]
 
     def _ages(self) -> Floats:
-        """Return the ages of the pods, NaN if the creation time is unknown."""
+        """Return the ages of the pods; NaN if the creation time is unknown."""
         created = self._cluster.pods.created(self._slots)
         ages = np.maximum(np.floor((self.now - created) / STEP) * STEP, 0.0)
         return np.where(np.isfinite(created), ages, np.nan)
@@ -257,7 +257,7 @@ class PeerFrame:
 
 
 class KindFrame:
-    """A frame with one row per placed pod, without fields that differ within a signature."""
+    """A frame with one row per placed pod, without fields in which pods of a signature differ."""
 
     def __init__(self, placed: Sequence[PlacedPod], pod: PodInputs, cluster: Cluster) -> None:
         self._placed, self._pod, self._cluster = placed, pod, cluster
@@ -267,7 +267,7 @@ class KindFrame:
         self.memo: dict[Any, Any] = dict(pod.scalars)
 
     def column(self, item: Input, /) -> NDArray[Any]:
-        """Return an input's values for the pods; the values are cached for all pod counters."""
+        """Return the values of an input for the pods; cached for all pod counters."""
         if not isinstance(self._placed, PodKinds):
             return _column(self._placed, item, self.strings, self._cluster)
         kept = self._placed.read
@@ -311,7 +311,7 @@ def _column(placed: Sequence[PlacedPod | None], item: Input, strings: FrameStrin
 def _distinct_texts(
     placed: Sequence[PlacedPod], item: Input, cluster: Cluster
 ) -> tuple[list[str | None], NDArray[np.intp]]:
-    """Return the distinct texts of an input of pods, and for each pod the index of its text. Shapes: indices (P,)."""
+    """Return the different texts of an input, and the index of each pod's text. Shapes: indices (P,)."""
     found: dict[str | None, int] = {}
     values = (peer_value(one, item, cluster) for one in placed)
     places = [found.setdefault(None if value is None else str(value), len(found)) for value in values]
@@ -346,13 +346,13 @@ def _is_whole(node: Typed) -> bool:
 
 
 class Reads:
-    """The aspects of rows that some expressions read, and the pod counters of the expressions."""
+    """The aspects of rows that some expressions read, and the pod counters of these expressions."""
 
     __slots__ = ("_counters", "_stamps", "aspects")
 
     def __init__(self, roots: Iterable[Typed], pod: PodInputs, context: EvaluationContext) -> None:
         self.aspects = int(Aspect.PRESENCE)
-        """Bit mask of the aspects of a row that the expressions read, without those that only pod counters read."""
+        """Bit mask of the aspects of rows that the expressions read outside of pod counters."""
         counters: dict[Typed, PodCounter] = {}
         for node in walk(roots, lambda node: () if node in counters else parts(node)):
             kept = counter(context, node, pod) if node.op in POD_AGGREGATES else None
@@ -369,14 +369,14 @@ class Reads:
         return bool(self._counters)
 
     def counters_changed(self) -> bool:
-        """Return whether a pod counter changed since the last call."""
+        """Return whether a pod counter of the expressions changed since the last call."""
         stamps = [counter.stamp for counter in self._counters]
         before, self._stamps = self._stamps, stamps
         return stamps != before
 
 
 class InputChanges:
-    """Detects whether the inputs of an expression may have changed since the last call, and on which rows."""
+    """Detects whether inputs of expressions may have changed since the last call, and on which rows."""
 
     __slots__ = ("_context", "_reads", "_seen", "_timed", "changed_aspects", "rows")
 
@@ -388,10 +388,10 @@ class InputChanges:
         self.rows: RowNumbers | None = None
         """The rows that changed between the last two calls of `is_current`; None if any row may have changed."""
         self.changed_aspects = 0
-        """The aspects of these changes, as a bit mask."""
+        """The changed aspects of `rows`, as a bit mask."""
 
     def is_current(self) -> bool:
-        """Return whether all inputs are unchanged since the last call; False at the first call."""
+        """Return whether no input has changed since the last call; False at the first call."""
         cluster = self._context.cluster
         now = (cluster.journal.position, cluster.time.seconds if self._timed else 0.0)
         before, self._seen = self._seen, now

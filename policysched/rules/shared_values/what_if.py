@@ -1,4 +1,4 @@
-"""What-if: the values that inputs and aggregates would have if pods were added to or removed from nodes.
+"""What-if: values of inputs and aggregates as if pods were added to or removed from nodes.
 
 Source: docs/reference/language.md#names.
 """
@@ -34,7 +34,7 @@ def reads_pods(root: Typed) -> bool:
 
 @per_graph
 def is_row_by_row(root: Typed) -> bool:
-    """Return whether pods may change a key or a list in an expression, so that rows must be simulated one by one.
+    """Return whether pods may change a key or list in an expression, so that rows are simulated one by one.
 
     A key and a list have one value for all rows that are evaluated together.
     """
@@ -46,7 +46,7 @@ def is_row_by_row(root: Typed) -> bool:
 
 
 class ChangedFrame(RuleFrame):
-    """A frame of all nodes or of one node in which pods are added to or removed from one node."""
+    """A frame of all rows or of one row, in which pods are added to or removed from one row."""
 
     __slots__ = ("_changed", "_here", "_one")
 
@@ -61,7 +61,7 @@ class ChangedFrame(RuleFrame):
             self._here = np.arange(context.cluster.nodes.columns.capacity)[rows] == changed.row
 
     def over(self, rows: Rows) -> ChangedFrame:
-        """Return a frame of the same simulation for different rows, which include the changed row."""
+        """Return a frame of the same simulation for other rows, which must include the changed row."""
         return ChangedFrame(self._context, self._pod, self._changed, rows)
 
     def column(self, item: Input, /) -> NDArray[Any]:
@@ -83,7 +83,7 @@ class ChangedFrame(RuleFrame):
         return value + self._more_of_members(item) if item.root == "group" and isinstance(value, float) else value
 
     def _more_of_members(self, item: Input) -> float:
-        """Return by how much the added and removed members of the pod's group change an input."""
+        """Return by how much added and removed members of the pod's group change an input."""
         weights = member_weights(item, self._pod.given, self._context.cluster)
         return 0.0 if weights is None else self._changed.more(weights.key, weights.weigh) / weights.divisor
 
@@ -109,11 +109,11 @@ class ChangedFrame(RuleFrame):
 
 
 class RowByRowError(Exception):
-    """Raised if a rule reads a value that can only be simulated for one changed row at a time."""
+    """Raised if a rule reads a value that can only be simulated for one row at a time."""
 
 
 class ChangedRowsFrame(RuleFrame):
-    """A frame of rows; in each row pods are added or removed while all other rows are unchanged."""
+    """A frame of rows; on each row, pods are added or removed while all other rows are unchanged."""
 
     __slots__ = ("_changed",)
 
@@ -129,14 +129,14 @@ class ChangedRowsFrame(RuleFrame):
         return values + self._more_of_members(item) if item.path[0] == "group_members" else values
 
     def scalar(self, item: Input, /) -> Scalar | Floats:
-        """Return the simulated value of a `pod.` or `cluster.` input; the number of pods differs between rows."""
+        """Return the simulated value of a `pod.` or `cluster.` input; the number of pods may differ between rows."""
         if item.root == "cluster" and item.path[0] == "pods":
             return np.asarray(len(self._context.cluster.pods) + self._changed.more_pods(), np.float64)
         value = self._pod.value(item)
         return value + self._more_of_members(item) if item.root == "group" and isinstance(value, float) else value
 
     def _more_of_members(self, item: Input) -> Floats | float:
-        """Return by how much the added and removed members of the pod's group change an input on each row."""
+        """Return by how much added and removed members of the pod's group change an input on each row."""
         weights = member_weights(item, self._pod.given, self._context.cluster)
         if weights is None:
             return 0.0
@@ -168,7 +168,7 @@ class ChangedRowsFrame(RuleFrame):
 
 
 class ChangedPeers(PeerFrame):
-    """A frame with one row per pod of a node after adding and removing pods."""
+    """A frame with one row for each pod of a node after pods were added and removed."""
 
     def __init__(
         self, node_frame: ChangedFrame, pod: PodInputs, context: EvaluationContext, placed: Sequence[PlacedPod]

@@ -1,1 +1,1 @@
-"""Translation of filter conditions into node affinity, for programs that know affinity but no policies."""
+"""Translates filter conditions into node affinity, for programs that know affinity but no policies."""

@@ -1,4 +1,4 @@
-"""Translation of a filter's condition into a set of nodes that contains every node on which the condition is true.
+"""Translates a filter's condition into a set of nodes that has every node on which the condition is true.
 
 The set is exact if the condition reads only labels and names of nodes, in comparisons that a node selector has. Parts
 of the condition that a node selector cannot express are replaced by the labels that they need, or by all nodes.
@@ -25,7 +25,7 @@ from policysched.rules.translation.node_sets import (
 )
 
 Fold = Callable[[Typed], "Folded | None"]
-"""Returns the value of an expression that is equal for all nodes and never changes; None if it is not known."""
+"""Function that returns the value of an expression that is equal for all nodes and never changes; else None."""
 ALTERNATIVES: Final = "the combination of its alternatives"
 _POSITIVE: Final = frozenset({Op.EQ, Op.IN})
 _COMPARISONS: Final = frozenset({Op.EQ, Op.NE, Op.IN, Op.NOT_IN})
@@ -33,20 +33,20 @@ _COMPARISONS: Final = frozenset({Op.EQ, Op.NE, Op.IN, Op.NOT_IN})
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """A known value; None as `value` means missing, or unknown for a condition."""
+    """A value of an expression known in advance; None as `value` means missing, or unknown for a condition."""
 
     value: object
 
 
 @dataclass(frozen=True, slots=True)
 class Approximation:
-    """A set that contains all nodes on which a condition can have a truth value."""
+    """A set of nodes that has every node on which a condition can be true (or false)."""
 
     nodes: NodeSet
     is_exact: bool = True
-    """Whether the set contains no other nodes."""
+    """Whether the set has no other nodes."""
     unexpressed: tuple[str, ...] = ()
-    """The parts of the condition that the set ignores, in the order of the text."""
+    """The parts of the condition that the set ignores, in the order of their text."""
 
     def __and__(self, other: Approximation) -> Approximation:
         for one in (self, other):
@@ -73,7 +73,7 @@ NEVER: Final = Approximation(NOTHING)
 
 
 def translate(root: Typed, fold: Fold) -> Approximation:
-    """Return a set that contains every node on which a condition is true.
+    """Return a set of nodes that has every node on which a condition is true.
 
     Args:
         root: The condition.
@@ -83,14 +83,14 @@ def translate(root: Typed, fold: Fold) -> Approximation:
 
 
 class _Translation:
-    """A translation under way, which visits each part of the graph once for each truth value."""
+    """A running translation, which visits each part of the graph once for true and once for false."""
 
     def __init__(self, fold: Fold) -> None:
         self._fold = fold
         self._known: dict[tuple[Typed, bool], Approximation] = {}
 
     def of(self, node: Typed, *, truth: bool) -> Approximation:
-        """Return the nodes on which a condition can be true, or, with `truth=False`, can be false."""
+        """Return the nodes on which a condition can be true or, with `truth=False`, false."""
         found = self._known.get((node, truth))
         if found is None:
             found = self._known[node, truth] = self._translated(node, truth=truth)
@@ -133,7 +133,7 @@ class _Translation:
         )
 
     def _with_default(self, args: Sequence[Typed], *, truth: bool) -> Approximation:
-        """Translate `x ?? y`: the nodes with x, and the nodes with y on which x may be unknown."""
+        """Return the nodes for `x ?? y`: the nodes for x, and the nodes for y on which x may be unknown."""
         condition, fallback = args
         known, other = self.of(condition, truth=truth), self.of(fallback, truth=truth)
         if not condition.type.optional or (other.is_exact and other.nodes == NOTHING):
@@ -142,7 +142,7 @@ class _Translation:
         return known | (unknown & other)
 
     def _unexpressed(self, node: Typed, *, truth: bool) -> Approximation:
-        """Return the nodes with the labels that a condition needs to be true or false."""
+        """Return the nodes with the labels that a condition needs, for a part that cannot be expressed."""
         holds = node if truth else make(Op.NOT, (node,), node.type)
         found = Approximation(EVERYTHING, False, _read(node))
         for part in sorted(required(holds), key=repr):
@@ -152,7 +152,7 @@ class _Translation:
         return found
 
     def _allowed(self, node: Typed) -> tuple[Subject, Allowed] | None:
-        """Return the label or name and its values for which a comparison is true; None for other conditions."""
+        """Return a label or name with the values for which a comparison is true; None for other conditions."""
         if node.op == Op.HAS:
             subject = self._subject(node.args[0])
             return None if subject is None else (subject, Allowed(frozenset(), False, subject.is_name))
@@ -169,7 +169,7 @@ class _Translation:
         return None
 
     def _compared(self, node: Typed) -> tuple[Subject, str | None] | None:
-        """Return the label or name of a string, and its value for nodes without the label."""
+        """Return the label or name that a string is read from, and its value on nodes without the label."""
         if node.op == Op.DEFAULT:
             subject, fallback = self._subject(node.args[0]), node.args[1]
             folded = self._fold(fallback) if fallback.type.shape is Shape.SCALAR else None
@@ -197,7 +197,7 @@ class _Translation:
 
 
 def _read(node: Typed) -> tuple[str, ...]:
-    """Return the inputs of a condition that are not of the pod, as text; without such inputs, all inputs."""
+    """Return the inputs of a condition other than inputs of the pod, as text; without others, all inputs."""
     beyond = [item for item in node.inputs if item.root != "pod"] or node.inputs
     return tuple(f"this comparison of {item.text}" if _is_label(item) else item.text for item in beyond)
 
@@ -217,5 +217,5 @@ def _strings(value: object) -> frozenset[str]:
 
 
 def _possible(subject: Subject, values: frozenset[str]) -> frozenset[str]:
-    """Return the values that a node can have; an API server refuses a node selector with other values."""
+    """Return those of some values that a node can have; API servers reject selectors with other values."""
     return frozenset(filter(is_subdomain if subject.is_name else is_label_value, values))

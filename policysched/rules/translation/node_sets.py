@@ -1,4 +1,4 @@
-"""Sets of nodes that a node affinity can describe: by labels, and by name.
+"""Sets of nodes that node affinity can describe, by labels and by name.
 
 A set is a union of terms, as in a node selector. A term limits labels, or the name, to allowed values.
 """
@@ -15,7 +15,7 @@ from policysched.model.objects.pods import NodeSelectorTerm
 from policysched.model.selection.selectors import Operator
 
 MOST_TERMS: Final = 64
-"""Largest number of terms of a set that an intersection computes; larger intersections are `TooManyTermsError`."""
+"""Maximum number of terms of an intersection; beyond it, `TooManyTermsError` is raised."""
 _NO_NODE: Final = NodeSelectorTerm(
     match_expressions=tuple(
         Requirement(key="kubernetes.io/hostname", operator=operator)
@@ -31,31 +31,31 @@ class TooManyTermsError(Exception):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Subject:
-    """What a term limits: a label, or the name."""
+    """What a requirement limits: a label or the node's name."""
 
     key: str
-    """Key of the label, or the field of the name; empty for a label that no node can have."""
+    """The key of the label, or the name's field; empty for a label that no node can have."""
     is_name: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """Values of a label or name that a term allows."""
+    """The values of a label or name that a term allows."""
 
     values: frozenset[str]
     are_listed: bool
-    """Whether only `values` are allowed; otherwise all other values are allowed."""
+    """Whether only `values` are allowed; if not, all values except `values` are allowed."""
     missing: bool
     """Whether a node without the label is allowed."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is allowed."""
+        """Whether no value is allowed, and no node without the label."""
         return self.are_listed and not self.values and not self.missing
 
     @property
     def is_everything(self) -> bool:
-        """Whether everything is allowed."""
+        """Whether every value is allowed, and nodes without the label."""
         return not self.are_listed and not self.values and self.missing
 
     def __invert__(self) -> Allowed:
@@ -75,18 +75,18 @@ class Allowed:
 
 
 Term: TypeAlias = Mapping[Subject, Allowed]
-"""Limits of several labels that apply together; without limits, all nodes."""
+"""Limits of several labels that must all be met; without limits, the term has all nodes."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeSet:
-    """A union of terms; without terms, no node."""
+    """A union of terms; without terms, it has no node."""
 
     terms: tuple[Term, ...]
 
     @staticmethod
     def of(subject: Subject, allowed: Allowed) -> NodeSet:
-        """Return the nodes whose label or name is allowed."""
+        """Return the nodes on which a label or name has an allowed value."""
         if not subject.key:
             return EVERYTHING if allowed.missing else NOTHING
         if allowed.is_empty:
@@ -107,7 +107,7 @@ class NodeSet:
         return NodeSet(tuple(terms))
 
     def __and__(self, other: NodeSet) -> NodeSet:
-        """Intersect two sets.
+        """Return the intersection of two sets.
 
         Raises:
             TooManyTermsError: the intersection has too many terms.
@@ -122,7 +122,7 @@ class NodeSet:
         return EVERYTHING if any(not term for term in terms) else NodeSet(tuple(terms))
 
     def selector_terms(self) -> list[NodeSelectorTerm]:
-        """Return the terms of a node selector that matches these nodes, if these are not all nodes."""
+        """Return the terms of a node selector that matches these nodes, which must not be all nodes."""
         found = [made for term in self.terms for made in _selector_terms(term)]
         return found or [_NO_NODE]
 
@@ -133,7 +133,7 @@ NOTHING: Final = NodeSet(())
 
 
 def _add(terms: list[Term], new: Term) -> None:
-    """Add a term to a union; two terms that differ in one subject become one term."""
+    """Add a term to a union; merge two terms that differ in one label."""
     for place, known in enumerate(terms):
         merged = _merged(known, new)
         if merged is not None:
@@ -144,7 +144,7 @@ def _add(terms: list[Term], new: Term) -> None:
 
 
 def _merged(one: Term, other: Term) -> Term | None:
-    """Return the term that is the union of two terms; None if the union is no term."""
+    """Return the term that equals the union of two terms; None if their union is not a term."""
     different = [subject for subject in one.keys() | other.keys() if one.get(subject) != other.get(subject)]
     if not different:
         return one
@@ -157,7 +157,7 @@ def _merged(one: Term, other: Term) -> Term | None:
 
 
 def _contains(one: Term, other: Term) -> bool:
-    """Return whether a term matches all nodes that another term matches."""
+    """Return whether a term has all nodes of another term."""
     return all(subject in other and other[subject] & allowed == other[subject] for subject, allowed in one.items())
 
 
@@ -172,7 +172,7 @@ def _intersection(one: Term, other: Term) -> Term | None:
 
 
 def _selector_terms(term: Term) -> Iterable[NodeSelectorTerm]:
-    """Return node selector terms whose union is a term.
+    """Return node selector terms whose union equals a term.
 
     One requirement of Kubernetes cannot allow listed values and a missing label, nor list several names.
     """
@@ -186,7 +186,7 @@ def _selector_terms(term: Term) -> Iterable[NodeSelectorTerm]:
 
 
 def _requirements(subject: Subject, allowed: Allowed) -> list[list[Requirement]]:
-    """Return alternatives, each a list of requirements that apply together."""
+    """Return alternatives for a limit; each is a list of requirements that must all be met."""
 
     def requires(operator: Operator, *values: str) -> Requirement:
         return Requirement(key=subject.key, operator=operator, values=values)

@@ -1,4 +1,4 @@
-"""`translated_filters`: the filters of a policy for one pod as sets of nodes, and why a filter has none."""
+"""`translated_filters`: a policy's filters for one pod as sets of nodes, or why a filter cannot be translated."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from policysched.rules.translation.conditions import Approximation, Folded, tran
 from policysched.state.cluster import Cluster
 
 CHANGING: Final = frozenset(("age", "image_bytes", "storage_classes"))
-"""The fields of `pod.` whose value can change although the pod does not."""
+"""The fields of `pod.` that may change although the Pod object does not."""
 
 
 @dataclass(frozen=True, slots=True)
 class TranslatedFilter:
-    """A filter of a policy for one pod."""
+    """A policy's filter for one pod, translated to a set of nodes."""
 
     policy: PolicyKey
     rule: str
     approximation: Approximation | None
-    """A set with all nodes that pass; None if the filter does not apply to the pod or is not translated."""
+    """A set that has all nodes that pass; None if the filter does not apply to the pod or is not translated."""
     note: str = ""
-    """Why there is no set."""
+    """Why the filter has no set of nodes; empty if it has."""
     applies: bool = True
     """Whether the filter applies, or may apply, to the pod."""
 
@@ -37,7 +37,7 @@ class TranslatedFilter:
 def translated_filters(
     policy: ActivePolicy, pod: Pod, cluster: Cluster, *, is_named: bool
 ) -> Iterator[TranslatedFilter]:
-    """Translate the filters of a policy for one pod.
+    """Return the translated filters of a policy for one pod.
 
     Args:
         policy: The policy.
@@ -68,7 +68,7 @@ def _translated(key: PolicyKey, rule: CompiledFilter, applies_to: Program | None
 
 
 class PodValues:
-    """Computes the values of expressions that read only fields of a pod that do not change.
+    """A function that returns the values of expressions which read only fields of a pod that do not change.
 
     Args:
         frame: The fields of the pod.
@@ -80,7 +80,7 @@ class PodValues:
         self._changing = CHANGING if is_named else CHANGING | {"name"}
 
     def __call__(self, node: Typed) -> Folded | None:
-        """Return the value of an expression; None if it can change or differs between nodes."""
+        """Return the value of an expression; None if it may change or differ between nodes."""
         if not node.local or node.over_pods:
             return None
         if any(item.root != "pod" or item.path[0] in self._changing for item in node.inputs):
