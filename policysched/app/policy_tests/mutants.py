@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final, cast
@@ -36,6 +36,7 @@ from policysched.language.syntax.formatting import format_tree
 from policysched.language.syntax.parser import parse
 from policysched.model.policy import PolicyKey, decode_policy
 from policysched.rules.compile.compiler import compile_policy
+from policysched.rules.compile.policy import CompiledFilter, CompiledScore
 
 _COMPARISONS: Final = {
     "==": "!=", "!=": "==", "<": "<=", "<=": "<", ">": ">=", ">=": ">", "in": "not in", "not in": "in",
@@ -83,14 +84,19 @@ def _graphs(policy: Object) -> object:
     made = compile_policy(decode_policy(policy)).policy
     if made is None:
         return None
-    filters = [(rule.name, _root(rule.when), rule.written.root) for rule in made.filters]
-    scores = [
-        (rule.name, _root(rule.when), rule.value.root, rule.value.missing_arm, rule.takes_maximum)
-        for rule in made.scores
-    ]
+    rules, placement = _rules(made.filters, made.scores), made.placement
     guard = None if made.preemption is None else made.preemption.written.root
     selected = (made.spec.pod_selector, made.spec.namespace_selector, made.spec.scheduler_names)
-    return selected, _root(made.applies_to), filters, scores, made.spec.tier if scores else 0, guard
+    placed = placement and (placement.topology_key, _rules(placement.filters, placement.scores))
+    tier = made.spec.tier if made.scores or (placement and placement.scores) else 0
+    return selected, _root(made.applies_to), rules, tier, guard, placed
+
+
+def _rules(filters: Iterable[CompiledFilter], scores: Iterable[CompiledScore]) -> object:
+    return (
+        [(rule.name, _root(rule.when), rule.written.root) for rule in filters],
+        [(rule.name, _root(rule.when), rule.value.root, rule.value.missing_arm, rule.takes_maximum) for rule in scores],
+    )
 
 
 def _root(program: Program | None) -> Typed | None:
@@ -230,44 +236,54 @@ def _of_structure(policy: Object) -> Iterator[tuple[str, str, Object]]:
     spec = policy["spec"]
     for name in ("appliesTo", "podSelector", "namespaceSelector", "schedulerNames", "tier", "preemption"):
         if name in spec:
-            yield (
-                f"without {name}", f"spec.{name}", _edited(policy, lambda made, name=name: made.pop(name)),  # type: ignore[misc]
-            )  # fmt: skip
+            yield f"without {name}", f"spec.{name}", _without(policy, name)
+    yield from _of_rules(policy, (), spec)
+    placement = spec.get("placement") or {}
+    if "topologyKey" in placement:
+        yield "without topologyKey", "spec.placement.topologyKey", _without(policy, "placement", "topologyKey")
+    yield from _of_rules(policy, ("placement",), placement)
+
+
+def _of_rules(policy: Object, place: tuple[str, ...], holder: Object) -> Iterator[tuple[str, str, Object]]:
+    """Yield mutations of the filters and scores in a part of the spec."""
     for kind in ("filters", "scores"):
-        for index, rule in enumerate(spec.get(kind) or ()):
-            name = rule["name"]
-            path = f"spec.{kind}[{index}]"
-            yield (
-                f"without {name}",
-                path,
-                _edited(policy, lambda made, kind=kind, index=index: made[kind].pop(index)),  # type: ignore[misc]
-            )
+        for index, rule in enumerate(holder.get(kind) or ()):
+            at, name = (*place, kind, index), " ".join((*place, rule["name"]))
+            path = f"{'.'.join(('spec', *place, kind))}[{index}]"
+            yield f"without {name}", path, _without(policy, *at)
             for field in ("when", "normalize"):
                 if field in rule:
-                    yield (
-                        f"{name} without {field}",
-                        f"{path}.{field}",
-                        _edited(policy, lambda made, kind=kind, index=index, field=field: made[kind][index].pop(field)),  # type: ignore[misc]
-                    )
-            yield from _of_cases(policy, index, rule)
+                    yield f"{name} without {field}", f"{path}.{field}", _without(policy, *at, field)
+            yield from _of_cases(policy, at, path, name)
 
 
-def _of_cases(policy: Object, place: int, rule: Object) -> Iterator[tuple[str, str, Object]]:
-    cases = rule.get("cases") or ()
+def _of_cases(policy: Object, at: tuple[str | int, ...], path: str, name: str) -> Iterator[tuple[str, str, Object]]:
+    cases = _part(policy["spec"], at).get("cases") or ()
     for index in range(len(cases) if len(cases) > 1 else 0):
         yield (
-            f"{rule['name']} without case {index + 1}",
-            f"spec.scores[{place}].cases[{index}]",
-            _edited(policy, lambda made, index=index: made["scores"][place]["cases"].pop(index)),  # type: ignore[misc]
+            f"{name} without case {index + 1}",
+            f"{path}.cases[{index}]",
+            _without(policy, *at, "cases", index),
         )
     for index in range(len(cases) - 1):
 
         def swap(made: Any, index: int = index) -> None:
-            lines = made["scores"][place]["cases"]
+            lines = _part(made, at)["cases"]
             lines[index], lines[index + 1] = lines[index + 1], lines[index]
 
-        path = f"spec.scores[{place}].cases[{index}]"
-        yield f"{rule['name']} with cases {index + 1} and {index + 2} swapped", path, _edited(policy, swap)
+        text = f"{name} with cases {index + 1} and {index + 2} swapped"
+        yield text, f"{path}.cases[{index}]", _edited(policy, swap)
+
+
+def _without(policy: Object, *path: str | int) -> Object:
+    """Return a copy of a policy without a part of its spec."""
+    return _edited(policy, lambda made: _part(made, path[:-1]).pop(path[-1]))
+
+
+def _part(value: Any, path: Iterable[str | int]) -> Any:
+    for step in path:
+        value = value[step]
+    return value
 
 
 def _edited(policy: Object, change: Callable[[Any], object]) -> Object:

@@ -58,6 +58,26 @@ scores:
     assert "s with cases 2 and 3 swapped" not in found, "else has to be the last one"
 
 
+def test_placement_rules_are_changed() -> None:
+    spec = """\
+placement:
+  topologyKey: rack
+  filters:
+  - {name: f, when: group.size > 1, require: placement.size > 2}
+  scores:
+  - {name: s, normalize: Max, cases: [placement.size > 3 → 1, else → 3]}
+"""
+    found = changes(spec)
+    for change in (
+        "without topologyKey", "without placement f", "without placement s", "placement f without when",
+        "placement s without normalize", "placement s without case 1",
+        "placement f when: group.size > 1 → group.size >= 1",
+        "placement f require: placement.size > 2 → placement.size > 3",
+        "placement s cases 1: placement.size > 3 → placement.size >= 3",
+    ):  # fmt: skip
+        assert change in found
+
+
 def test_mutants_compile_differ_and_come_in_one_order() -> None:
     spec = "scores: [{name: s, value: scale(node.free.cpu / node.allocatable.cpu, 0%, 100%)}]"
     found = [*mutants(as_policy(spec))]
