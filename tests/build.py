@@ -23,6 +23,7 @@ from policysched.model.objects import (
     Taint,
     Toleration,
 )
+from policysched.model.release import DEFAULT, Release
 
 MIB = 1024 * 1024
 NO_TEXTS: Mapping[str, str] = {}
@@ -75,9 +76,9 @@ def pod(
     )
 
 
-def cluster(*objects: Node | Pod) -> Cluster:
+def cluster(*objects: Node | Pod, release: Release = DEFAULT) -> Cluster:
     """A cluster of these nodes and placed pods."""
-    made = Cluster()
+    made = Cluster(release=release)
     for one in objects:
         if isinstance(one, Node):
             made.set_node(one)

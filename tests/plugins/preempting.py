@@ -17,9 +17,11 @@ from policysched.model.objects import (
     Pod,
     PodCondition,
     PodDisruptionBudget,
+    PodGroup,
     PodStatus,
 )
 from policysched.model.objects.cluster import PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
+from policysched.model.release import DEFAULT, Release
 from policysched.plugins.default_preemption.plugin import DefaultPreemption, PreemptionArguments, PreemptionDetails
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.post_filter import FailedCycle
@@ -58,10 +60,15 @@ def wanted(cpu: int = 4, priority: int = 10, **spec: Any) -> Pod:
     return pod("wanted", requests={"cpu": cpu}, priority=priority, **spec)
 
 
-def world(*objects: Node | Pod, budgets: Iterable[PodDisruptionBudget] = ()) -> Cluster:
-    made = cluster(*objects)
+def world(
+    *objects: Node | Pod,
+    budgets: Iterable[PodDisruptionBudget] = (),
+    groups: Iterable[PodGroup] = (),
+    release: Release = DEFAULT,
+) -> Cluster:
+    made = cluster(*objects, release=release)
     made.time.move(NOW)
-    for one in budgets:
+    for one in (*groups, *budgets):
         made.take(one)
     return made
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -30,10 +31,11 @@ from policysched.schedule.cycle.post_filter import FailedCycle, at_once, run_pos
 from tests.build import node
 from tests.groups import GATED, GATED_38, group
 from tests.plugins.inter_pod_affinity.build import away, label, near, term
-from tests.plugins.preempting import NOW, OneByOne, budget, low, wanted
+from tests.plugins.preempting import OneByOne, budget, low, wanted, world
 from tests.rules.build import policy_set
 
 WHOLE = DisruptionMode(all=AllDisruptionMode())
+gated = partial(world, release=GATED)
 
 
 def whole(name: str = "g", **spec: Any) -> PodGroup:
@@ -43,19 +45,6 @@ def whole(name: str = "g", **spec: Any) -> PodGroup:
 
 def of(name: str, pod: Pod) -> Pod:
     return replace(pod, spec=replace(pod.spec, scheduling_group=PodSchedulingGroup(pod_group_name=name)))
-
-
-def world(*objects: Node | Pod, groups: Sequence[PodGroup] = (), release: Release = GATED) -> Cluster:
-    made = Cluster(release=release)
-    made.time.move(NOW)
-    for stated in groups:
-        made.take(stated)
-    for one in objects:
-        if isinstance(one, Node):
-            made.set_node(one)
-        else:
-            made.set_pod(one)
-    return made
 
 
 def answer(around: Cluster, preemptor: Pod, profile: Profile | None = None) -> PostFilterResult:
@@ -73,7 +62,7 @@ def victims(around: Cluster, preemptor: Pod) -> tuple[str | None, list[str]]:
 
 def test_all_pods_of_a_group_are_evicted_together() -> None:
     pods = [of("g", low(f"g{on}", on)) for on in "abc"]
-    around = world(*map(node, "abc"), *pods, low("high", "c", 20, cpu=0), groups=[whole()])
+    around = gated(*map(node, "abc"), *pods, low("high", "c", 20, cpu=0), groups=[whole()])
     nominated, gone = victims(around, wanted())
     assert nominated in set("abc")
     assert gone == ["ga", "gb", "gc"]
@@ -81,20 +70,20 @@ def test_all_pods_of_a_group_are_evicted_together() -> None:
 
 def test_pods_of_other_groups_are_evicted_one_by_one() -> None:
     pods = [of("g", low(f"g{on}", on)) for on in "ab"]
-    around = world(*map(node, "ab"), *pods, groups=[group("g", 2)])
+    around = gated(*map(node, "ab"), *pods, groups=[group("g", 2)])
     nominated, gone = victims(around, wanted())
     assert gone == [f"g{nominated}"]
 
 
 def test_without_the_gate_pods_of_a_group_are_evicted_one_by_one() -> None:
-    around = world(*map(node, "ab"), *(of("g", low(f"g{on}", on)) for on in "ab"), release=V1_37)
+    around = gated(*map(node, "ab"), *(of("g", low(f"g{on}", on)) for on in "ab"), release=V1_37)
     nominated, gone = victims(around, wanted())
     assert gone == [f"g{nominated}"]
 
 
 def test_a_single_pod_costs_less_than_a_group() -> None:
     pods = [of("g", low("ga", "a")), of("g", low("gb", "b")), low("single", "c")]
-    around = world(*map(node, "abc"), *pods, groups=[whole()])
+    around = gated(*map(node, "abc"), *pods, groups=[whole()])
     assert victims(around, wanted()) == ("c", ["single"])
 
 
@@ -106,7 +95,7 @@ def test_a_group_is_spared_before_single_pods_and_the_larger_group_first() -> No
         low("old", "a", cpu=1),
         low("young", "a", cpu=1, minute=5),
     ]
-    around = world(node("a"), node("b", unschedulable=True), *pods, groups=[whole("large"), whole("small")])
+    around = gated(node("a"), node("b", unschedulable=True), *pods, groups=[whole("large"), whole("small")])
     assert victims(around, wanted(1)) == ("a", ["young"])
     assert victims(around, wanted(2)) == ("a", ["old", "young"])
     assert victims(around, wanted(3)) == ("a", ["s0", "s1", "old", "young"])
@@ -115,14 +104,14 @@ def test_a_group_is_spared_before_single_pods_and_the_larger_group_first() -> No
 @pytest.mark.parametrize(("release", "gone"), [(GATED, "single"), (GATED_38, "member")])
 def test_a_pod_of_a_group_that_is_evicted_alone_ranks_by_release(release: Release, gone: str) -> None:
     pods = [low("single", "a", cpu=2), of("g", low("member", "a", cpu=2, minute=5))]
-    around = world(node("a"), *pods, groups=[group("g", 1)], release=release)
+    around = gated(node("a"), *pods, groups=[group("g", 1)], release=release)
     assert victims(around, wanted(2)) == ("a", [gone])
 
 
 def test_a_pod_of_a_group_elsewhere_that_violates_a_budget_makes_the_group_violate_it() -> None:
     protected = [replace(one, metadata=replace(one.metadata, labels={"app": "web"})) for one in [low("gb", "b")]]
     pods = [of("g", low("ga", "a")), *(of("g", one) for one in protected), low("single", "c", 5)]
-    around = world(node("a"), node("b", unschedulable=True), node("c"), *pods, groups=[whole()])
+    around = gated(node("a"), node("b", unschedulable=True), node("c"), *pods, groups=[whole()])
     assert victims(around, wanted()) == ("a", ["ga", "gb"])
     around.take(budget("web", label("app", "web")))
     assert victims(around, wanted()) == ("c", ["single"])
@@ -131,7 +120,7 @@ def test_a_pod_of_a_group_elsewhere_that_violates_a_budget_makes_the_group_viola
 def test_a_policy_that_protects_a_pod_protects_its_whole_group() -> None:
     protected = replace(low("gb", "b"), metadata=replace(low("gb", "b").metadata, labels={"keep": "yes"}))
     pods = [of("g", low("ga", "a")), of("g", protected), low("single", "c", 5)]
-    around = world(node("a"), node("b", unschedulable=True), node("c"), *pods, groups=[whole()])
+    around = gated(node("a"), node("b", unschedulable=True), node("c"), *pods, groups=[whole()])
     profile = policy_set(p={"preemption": {"require": 'not has(victim.labels["keep"])'}}).join(
         default_profile(release=around.release)
     )
@@ -150,7 +139,7 @@ def test_an_evicted_pod_elsewhere_no_longer_keeps_the_preemptor_away() -> None:
     nodes = [node(name, labels=zones, allocatable={"cpu": 4, "pods": 9}) for name in "ab"]
     repelled = replace(low("gb", "b", cpu=1), metadata=replace(low("gb", "b").metadata, labels={"app": "x"}))
     pods = [of("g", low("ga", "a", cpu=4)), of("g", repelled)]
-    around = world(*nodes, *pods, groups=[whole()])
+    around = gated(*nodes, *pods, groups=[whole()])
     preemptor = wanted(4, affinity=away(term(label("app", "x"), "zone")))
     nominated, gone = victims(around, preemptor)
     assert (nominated, gone) in (("a", ["ga", "gb"]), ("b", ["ga", "gb"]))
@@ -177,7 +166,7 @@ def test_search_finds_the_victims_that_really_have_to_go(seed: int) -> None:
         made = low(f"p{number}", f"n{number % 5}", chance.randint(0, 3), cpu=1, minute=number, affinity=rule)
         made = replace(made, metadata=replace(made.metadata, labels={"app": chance.choice("xyz")}))
         pods.append(of(chance.choice("uvw"), made) if chance.random() < 0.6 else made)
-    around = world(*nodes, *pods, groups=groups, release=release)
+    around = gated(*nodes, *pods, groups=groups, release=release)
     preemptor = wanted(chance.randint(2, 4), priority=chance.randint(1, 4), affinity=chance.choice(rules))
     if seed % 2 and chance.random() < 0.5:
         spread = TopologySpreadConstraint(
@@ -228,6 +217,6 @@ def fits_without(
     release: Release,
 ) -> bool:
     stay = [one for one in objects if one.metadata.name not in gone]
-    after = world(*stay, groups=groups, release=release)
+    after = gated(*stay, groups=groups, release=release)
     found = Engine(after, default_profile(release=release), random.Random(0)).find(preemptor)
     return found.rejection is None and bool(found.feasible()[after.nodes.row_of[on]])

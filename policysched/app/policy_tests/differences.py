@@ -64,33 +64,27 @@ Refuse = Callable[[str, str], UsageError]
 """Function that returns an error about the expectation at a path."""
 
 
-def differences(
-    record: Record, expected: Expectation, names: KnownNames, refuse: Refuse, path: str
-) -> list[Difference]:
-    """Return the differences between a record and an expectation.
+class RecordComparison:
+    """Compares a decision record with an expectation.
 
     Args:
-        record: The decision.
+        record: The record.
         expected: The expectation.
         names: The known names.
         refuse: Returns the error for an unknown name.
         path: The path of the expectation, for differences and errors.
-
-    Raises:
-        UsageError: the expectation contains an unknown name.
     """
-    return [*RecordComparison(record, expected, names, refuse, path).all()]
-
-
-class RecordComparison:
-    """Compares a record with an expectation; see `differences` for the arguments."""
 
     def __init__(self, record: Record, expected: Expectation, names: KnownNames, refuse: Refuse, path: str) -> None:
         self._record, self._expected, self._names = record, expected, names
         self._refuse, self._path = refuse, path
 
     def all(self) -> Iterator[Difference]:
-        """Yield the differences."""
+        """Yield the differences.
+
+        Raises:
+            UsageError: the expectation contains an unknown name.
+        """
         yield from self._outcome()
         yield from self._filters()
         yield from self._scores()

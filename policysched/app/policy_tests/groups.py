@@ -85,31 +85,18 @@ def decided_members(objects: Mapping[Key, Object], record: Record) -> dict[Key, 
     return made
 
 
-def group_differences(
-    record: Record,
-    expected: Expectation,
-    names: KnownNames,
-    refuse: Refuse,
-    path: str,
-    objects: Mapping[Key, Object],
-) -> list[Difference]:
-    """Return the differences between a pod group's record and an expectation.
+class GroupComparison(RecordComparison):
+    """Compares the decision record of a pod group with an expectation.
 
     Args:
-        record: The decision.
+        record: The record.
         expected: The expectation.
         names: The known names.
         refuse: Returns the error for an unknown name.
         path: The path of the expectation, for differences and errors.
         objects: The objects of the cluster after the decision.
-
-    Raises:
-        UsageError: the expectation contains an unknown name.
     """
-    return [*_GroupComparison(record, expected, names, refuse, path, objects).all()]
 
-
-class _GroupComparison(RecordComparison):
     def __init__(
         self,
         record: Record,
@@ -124,6 +111,7 @@ class _GroupComparison(RecordComparison):
         self._members = {one["pod"]: one for one in record["members"]}
 
     def all(self) -> Iterator[Difference]:
+        """Yield the differences."""
         expected, record = self._expected, self._record
         got = sum("node" in one and "message" not in one for one in record["members"])
         if expected.result is not None:

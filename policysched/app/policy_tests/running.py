@@ -22,7 +22,7 @@ from policysched.app.dry_run.results import GroupReport, Report
 from policysched.app.files.group_members import all_members
 from policysched.app.policy_tests.claims import claims_of, merged, release
 from policysched.app.policy_tests.coverage import CoverageObserver
-from policysched.app.policy_tests.differences import Difference, KnownNames, differences
+from policysched.app.policy_tests.differences import Difference, KnownNames, RecordComparison
 from policysched.app.policy_tests.file_format import (
     PolicyEdit,
     PolicyTest,
@@ -31,7 +31,7 @@ from policysched.app.policy_tests.file_format import (
     ShortGroup,
     ShortPod,
 )
-from policysched.app.policy_tests.groups import decided_members, group_differences, group_object, group_pods
+from policysched.app.policy_tests.groups import GroupComparison, decided_members, group_object, group_pods
 from policysched.app.policy_tests.objects import Object, cluster_objects, file_objects, key_of, pod_object
 from policysched.app.policy_tests.reading import PolicyTestSource
 from policysched.errors import UsageError
@@ -268,7 +268,8 @@ class _Running:
         self._records.append(record)
         if step.expect is not None:
             names = self._names(pod)
-            yield from differences(record, step.expect, names, self._test.source.refusal, f"{path}.expect")
+            refuse = self._test.source.refusal
+            yield from RecordComparison(record, step.expect, names, refuse, f"{path}.expect").all()
         self._leave(pod, record)
 
     def _decide_group(self, step: PolicyTestStep, path: str, index: int) -> Iterator[Difference]:
@@ -284,7 +285,7 @@ class _Running:
         self._leave_group(pods, record)
         if step.expect is not None:
             refuse = self._test.source.refusal
-            yield from group_differences(record, step.expect, names, refuse, f"{path}.expect", self._objects)
+            yield from GroupComparison(record, step.expect, names, refuse, f"{path}.expect", self._objects).all()
 
     def _waiting_members(self, group: str, path: str) -> list[Object]:
         """Return the pending pods of a group."""

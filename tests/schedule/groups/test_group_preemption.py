@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
 import pytest
@@ -37,7 +38,7 @@ from policysched.state.placed.pods import pod_id
 from tests.build import node, pod
 from tests.groups import GATED, GATED_38, group, member
 from tests.plugins.inter_pod_affinity.build import away, label, near, term
-from tests.plugins.preempting import NOW, budget, going, low
+from tests.plugins.preempting import budget, going, low, world
 from tests.rules.build import policy_set
 from tests.schedule.groups.parts import RELEASES, conditions, is_clean, members, messages, submit
 from tests.schedule.parts import FakeClient
@@ -46,6 +47,7 @@ from tests.schedule.stand import ME, Stand, running
 from tests.schedule.test_with_extenders import FakeExtender
 
 WHOLE = DisruptionMode(all=AllDisruptionMode())
+gated = partial(world, release=GATED_38)
 PREEMPTION = "pod group preemption: "
 HIGH: Any = {"priority": 10}
 
@@ -124,7 +126,7 @@ class Blocking(FakeClient):
 
 
 async def test_group_waits_for_the_evictions_of_its_preemption() -> None:
-    around = world(node("n1"), placed("a", "n1"))
+    around = gated(node("n1"), placed("a", "n1"))
     plugin, first = plugin_of(around), strong(1)[0]
     around.take(group(least=1, **HIGH))
     assert plugin.pre_enqueue(first, around) is None
@@ -148,7 +150,7 @@ async def test_group_waits_for_the_evictions_of_its_preemption() -> None:
 
 @pytest.mark.parametrize(("release", "code"), [(GATED, Code.UNSCHEDULABLE), (GATED_38, Code.SUCCESS)])
 def test_group_that_never_preempts_may_wait_for_its_victims(release: Release, code: Code) -> None:
-    around = world(node("n1"), going(placed("a", "n1")), release=release)
+    around = gated(node("n1"), going(placed("a", "n1")), release=release)
     waiting = [structs.replace(one, status=PodStatus(nominated_node_name="n1")) for one in strong(2)[:1]]
     result = preempt(around, group(least=1, **HIGH), waiting)
     assert result.status.message == f"{PREEMPTION}ongoing preemption on nominated nodes"
@@ -161,7 +163,7 @@ def test_group_that_never_preempts_may_wait_for_its_victims(release: Release, co
 def test_members_go_where_victims_cost_least(release: Release, victim: str) -> None:
     """The larger node has the higher score."""
     big = node("big", allocatable={"cpu": 8})
-    around = world(node("small"), big, placed("cheap", "small"), placed("dear", "big", 5, cpu=8), release=release)
+    around = gated(node("small"), big, placed("cheap", "small"), placed("dear", "big", 5, cpu=8), release=release)
     result = preempt(around, group(least=1, **HIGH), strong(1))
     assert [one.metadata.name for one in result.victims] == [victim]
 
@@ -169,7 +171,7 @@ def test_members_go_where_victims_cost_least(release: Release, victim: str) -> N
 def test_victims_that_must_go_anyway_cost_nothing() -> None:
     """Nodes of a group that is evicted as a whole are preferred after its first node is taken."""
     olds = [member(f"o-{name}", "old", on=name, requests={"cpu": 4}, priority=1) for name in ("n1", "n2")]
-    around = world(*(node(name) for name in ("n1", "n2", "n3")), *olds, placed("a", "n3", 2), release=GATED_38)
+    around = gated(*(node(name) for name in ("n1", "n2", "n3")), *olds, placed("a", "n3", 2), release=GATED_38)
     around.take(group("old", 1, disruption_mode=WHOLE))
     result = preempt(around, group(least=2, **HIGH), strong(2))
     assert sorted(one.metadata.name for one in result.victims) == ["o-n1", "o-n2"]
@@ -177,7 +179,7 @@ def test_victims_that_must_go_anyway_cost_nothing() -> None:
 
 @pytest.mark.parametrize(("release", "cleared"), [(GATED, []), (GATED_38, ["default/small"])])
 async def test_pods_of_lower_priority_lose_their_nomination(release: Release, cleared: list[str]) -> None:
-    around = world(node("n1"), placed("a", "n1"), release=release)
+    around = gated(node("n1"), placed("a", "n1"), release=release)
     small = structs.replace(pod("small", priority=1), status=PodStatus(nominated_node_name="n1"))
     around.nominations.set(small, "n1")
     result = preempt(around, group(least=1, **HIGH), strong(1))
@@ -190,7 +192,7 @@ async def test_pods_of_lower_priority_lose_their_nomination(release: Release, cl
 def test_policies_protect_pods_from_groups() -> None:
     policies = policy_set(p={"preemption": {"require": 'not has(victim.labels["keep"])'}})
     kept = placed("a", "n1", labels={"keep": "yes"})
-    around = world(node("n1"), node("n2"), kept, placed("b", "n2", 5))
+    around = gated(node("n1"), node("n2"), kept, placed("b", "n2", 5))
     profile = policies.join(default_profile(ME, release=around.release))
     result = preempt(around, group(least=1, **HIGH), strong(1), profile=profile)
     assert [one.metadata.name for one in result.victims] == ["b"]
@@ -290,7 +292,7 @@ def test_group_fits_without_its_victims_and_without_no_fewer(seed: int, monkeypa
     groups = [group(name, 1, disruption_mode=WHOLE if chance.random() < 0.7 else None) for name in "uv"]
     pods = members(chance.randint(1, 4), requests={"cpu": chance.randint(1, 4)}, affinity=chance.choice(rules), **HIGH)
     least = chance.randint(1, len(pods))
-    around = world(*objects, groups=groups, release=release)
+    around = gated(*objects, groups=groups, release=release)
     before = state_of(around)
     result = preempt(around, group(least=least, **HIGH), pods)
     assert state_of(around) == before
@@ -361,7 +363,7 @@ def fits_without(
     release: Release,
 ) -> bool:
     """Whether the members fit on their nodes one after another."""
-    after = world(*(one for one in objects if one.metadata.name not in gone), groups=groups, release=release)
+    after = gated(*(one for one in objects if one.metadata.name not in gone), groups=groups, release=release)
     engine = Engine(after, default_profile(ME, release=release), random.Random(0))
     for one in pods:
         name = nodes.get(pod_id(one))
@@ -398,19 +400,6 @@ def of_group(one: Pod, name: str) -> Pod:
     return structs.replace(
         one, spec=structs.replace(one.spec, scheduling_group=PodSchedulingGroup(pod_group_name=name))
     )
-
-
-def world(*objects: Node | Pod, groups: Sequence[PodGroup] = (), release: Release = GATED_38) -> Cluster:
-    made = Cluster(release=release)
-    made.time.move(NOW)
-    for stated in groups:
-        made.take(stated)
-    for one in objects:
-        if isinstance(one, Node):
-            made.set_node(one)
-        else:
-            made.set_pod(one)
-    return made
 
 
 def plugin_of(around: Cluster, profile: Profile | None = None) -> DefaultPreemption:
@@ -461,7 +450,7 @@ def test_ranks_after_placements_have_the_order_of_computed_ranks() -> None:
             member(f"o{number}", chance.choice("uvw"), on=f"n{chance.randrange(5)}", priority=chance.randrange(3))
             for number in range(9)
         ]
-        around = world(*(node(f"n{number}") for number in range(5)), *olds)
+        around = gated(*(node(f"n{number}") for number in range(5)), *olds)
         by_group = [[around.pods.by_id[pod_id(one)] for one in olds if of(one) == name] for name in "uvw"]
         victims = [Victim(tuple(pods), chance.randrange(3), is_group=True, violations=0) for pods in by_group if pods]
         victims += [Victim((one,), 0, is_group=False, violations=0) for one in by_group[0]]
