@@ -326,7 +326,7 @@ def test_victims_of_many_members_are_those_of_few(seed: int, monkeypatch: pytest
     pods = members(chance.randint(1, 4), requests={"cpu": chance.randint(1, 4)}, **of_many)
 
     def result() -> tuple[Any, set[str]]:
-        found = preempt(world(*objects), group(least=1, **HIGH), pods)
+        found = preempt(gated(*objects), group(least=1, **HIGH), pods)
         return found.nominated, {one.metadata.name for one in found.victims}
 
     of_few = result()
@@ -347,7 +347,7 @@ def test_restoring_victims_evaluates_few_members(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(Engine, "find", counted)
     olds = [placed(f"{name}-{number}", name, cpu=1) for name in names for number in range(4)]
-    around = world(*(node(name, labels={"host": name}) for name in names), *olds)
+    around = gated(*(node(name, labels={"host": name}) for name in names), *olds)
     apart = away(term(label("app", "g"), "host"))
     pods = members(20, requests={"cpu": 2}, affinity=apart, labels={"app": "g"}, **HIGH)
     assert len(preempt(around, group(least=20, **HIGH), pods).victims) == 40
