@@ -171,7 +171,7 @@ class GroupSimulation(Protocol):
         """Whether pods affect members on other nodes, so that each restoration evaluates all members."""
 
     def restore(self, pods: Sequence[PlacedPod], *, locally: bool = False) -> bool:
-        """Restore removed pods and return True if all placed members still fit, else remove the pods again.
+        """Restore removed pods; if a placed member no longer fits, remove the pods again and return False.
 
         Args:
             pods: The pods; if there are none, the placed members are evaluated.

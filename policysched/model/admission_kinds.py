@@ -1,4 +1,4 @@
-"""Kinds of objects that only the API server's admission plugins read, not the scheduler."""
+"""The kinds of objects that only admission plugins of the API server read, not the scheduler."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ RUNTIME_CLASSES: Final[ApiKind[RuntimeClass]] = ApiKind(
 )
 LIMIT_RANGES: Final[ApiKind[LimitRange]] = ApiKind("v1", "LimitRange", "limitranges", _decode_limit_range)
 ADMISSION_KINDS: Final = (RUNTIME_CLASSES, LIMIT_RANGES)
-"""Kinds that only admission plugins read, not the scheduler."""
+"""The kinds of objects that only admission plugins read."""
 
 
 def admission_kind_of(raw: Mapping[str, Any]) -> ApiKind[Any] | None:
-    """Return the kind of an object that only admission plugins read; None for any other object."""
+    """Return the kind of an object that only admission plugins read; None for another object."""
     for kind in ADMISSION_KINDS:
         if raw.get("kind") == kind.kind and (raw.get("apiVersion") or kind.api_version) == kind.api_version:
             return kind

@@ -1,4 +1,4 @@
-"""Translation of in-tree cloud volumes to the CSI drivers that replaced them (CSI migration).
+"""Translates in-tree cloud volumes to the CSI drivers that replaced them (CSI migration).
 
 Scheduling needs three results: the driver of a disk, its handle (volumes with one handle are one volume), and its nodes
 in terms of the driver's topology label. File systems, parameters and secrets are not translated. Azure file shares and
@@ -41,7 +41,7 @@ _EBS_VOLUME: Final = re.compile(r"vol-[^/]*")
 
 
 class TranslationError(Exception):
-    """A disk cannot be translated to CSI, because the driver does not support its name or kind."""
+    """Raised if a disk cannot be translated to CSI, because the driver does not support its name or kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +49,13 @@ class Migration:
     """An in-tree volume plugin and the CSI driver that replaced it."""
 
     field: str
-    """Name of the field in a volume's spec that has the in-tree source."""
+    """The name of the field in a volume's spec that contains the in-tree source."""
     in_tree: str
     driver: str
     topology_key: str | None
-    """Node label of the CSI driver for zones; None if zone labels are not translated."""
+    """The node label with which the CSI driver names zones; None if zone labels are not translated."""
     handle: Callable[[Any, Mapping[str, str]], str]
-    """Function that returns the CSI handle for an in-tree source and the labels of its volume, if it has labels."""
+    """Function from an in-tree source, and the labels of its volume if it has labels, to the CSI handle."""
 
 
 def migration_of(volume: PersistentVolume) -> Migration | None:
@@ -69,7 +69,7 @@ def inline_migration_of(volume: Volume) -> Migration | None:
 
 
 def translate(volume: PersistentVolume, migration: Migration) -> str:
-    """Return the CSI handle of a persistent volume.
+    """Return the CSI handle of an in-tree persistent volume.
 
     Raises:
         TranslationError: the volume's name cannot be translated.
@@ -78,13 +78,13 @@ def translate(volume: PersistentVolume, migration: Migration) -> str:
 
 
 def translate_affinity(volume: PersistentVolume, migration: Migration) -> VolumeNodeAffinity | None:
-    """Return a volume's node affinity and zone labels as node affinity to the CSI driver's topology label."""
+    """Return a volume's node affinity and zone labels as a node affinity with the CSI driver's topology label."""
     key = migration.topology_key
     return _topology(volume, key) if key else volume.spec.node_affinity
 
 
 def translate_inline(volume: Volume, migration: Migration) -> str:
-    """Return the CSI handle of a pod's inline disk.
+    """Return the CSI handle of a pod's inline in-tree disk.
 
     Raises:
         TranslationError: the disk's name cannot be translated.
@@ -93,7 +93,7 @@ def translate_inline(volume: Volume, migration: Migration) -> str:
 
 
 def _topology(volume: PersistentVolume, key: str) -> VolumeNodeAffinity | None:
-    """Return a node affinity to the zones of a volume's affinity, or of its labels, with the driver's topology label.
+    """Return a node affinity with the driver's topology label, for the zones in a volume's affinity or labels.
 
     Source: plugins/in_tree_volume.go (translateTopologyFromInTreeToCSI).
     """
@@ -201,6 +201,6 @@ MIGRATIONS: Final = (
     Migration("portworx_volume", "kubernetes.io/portworx-volume", "pxd.portworx.com", None, _volume_id),
 )
 BY_IN_TREE: Final[Mapping[str, Migration]] = {one.in_tree: one for one in MIGRATIONS}
-"""Migrations by name of the in-tree plugin, which is also the provisioner in old storage classes."""
+"""The migrations by name of the in-tree plugin, which is also the provisioner in old StorageClasses."""
 OVERLOOKED: Final = frozenset(("kubernetes.io/azure-file", "kubernetes.io/vsphere-volume"))
-"""In-tree plugins whose volumes count against no volume limit, neither of the plugin nor of a CSI driver."""
+"""The in-tree plugins whose volumes no volume limit counts."""

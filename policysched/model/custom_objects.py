@@ -1,4 +1,4 @@
-"""Objects of custom resources with their whole content, because only plugins know which fields matter."""
+"""Objects of custom resources with their whole content; only plugins know which fields matter."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from policysched.model.objects import Metadata
 from policysched.reading.lenient_json import UNREADABLE
 
 _MISSING: Final = frozenset((403, 404))
-"""HTTP statuses of a list request that mean "no such objects": the resource is not installed or forbidden."""
+"""HTTP statuses of a list request that mean that there are no objects: not installed, or forbidden."""
 
 
 class CustomObject(msgspec.Struct, frozen=True):
@@ -32,7 +32,7 @@ class _Named(msgspec.Struct):
 
 @lru_cache(maxsize=256)
 def custom_kind(resource: CustomResource) -> ApiKind[CustomObject]:
-    """Return the kind of a custom resource's objects."""
+    """Return the `ApiKind` of a custom resource."""
     plural, version, group = resource.value.split(".", 2)
     read = partial(_decode, resource)
     return ApiKind(f"{group}/{version}", resource.value, plural, read, resource, tolerated=_MISSING)

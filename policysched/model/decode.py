@@ -1,4 +1,4 @@
-"""Decoding of JSON or dictionaries, from the API server or files, into the structs of the model.
+"""Decodes JSON or dictionaries, from the API server or files, into the structs of the model.
 
 An object is rejected as a whole if a field has the wrong type or a quantity that scheduling reads is malformed: half an
 object would be scheduled with wrong numbers. A second, slower attempt accepts null as absent, because Go writes some
@@ -37,7 +37,7 @@ from policysched.reading.lenient_json import UNREADABLE, identity, shallow, with
 T = TypeVar("T")
 S = TypeVar("S", bound=Stored)
 Lists = Iterator[tuple[str, ResourceList]]
-"""Resource lists (requests, limits, …) of an object, with the paths of their fields."""
+"""The resource lists (requests, limits, …) of an object, with the paths of their fields."""
 
 _DECODERS: Final[dict[type, msgspec.json.Decoder[Any]]] = {}
 _WRONG_TYPE: Final = re.compile("Expected `[^`]*`, got `(?!null`)")
@@ -46,12 +46,12 @@ _NO_RESOURCES: Final = ResourceRequirements()
 _GOT: Final = re.compile("got `([^`]*)`")
 _ANY_KEY: Final = "[...]"
 _TYPES_OF: Final = {"object": ("dict",), "array": ("list",), "null": ("NoneType",)}
-"""Names of Python types by the decoder's names, where the names differ."""
+"""The names of Python types by the decoder's names for them, where both differ."""
 _CAPITAL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 class ObjectError(UsageError):
-    """An object is malformed; the message names the object and the field."""
+    """Raised if an object is malformed; the message names the object and the field."""
 
     def __init__(self, kind: str, key: str, reason: str, field: str = "") -> None:
         place = f"{field}: " if field else ""
@@ -149,7 +149,7 @@ def without_nulls(value: Any) -> Any:
 
 
 def _decoder(shape: type[T]) -> msgspec.json.Decoder[T]:
-    """Return the cached decoder of a type; creating a decoder takes far longer than using it."""
+    """Return the decoder of a type; cached, because creating a decoder takes far longer than using it."""
     decoder = _DECODERS.get(shape)
     if decoder is None:
         decoder = _DECODERS[shape] = msgspec.json.Decoder(shape)
@@ -157,7 +157,7 @@ def _decoder(shape: type[T]) -> msgspec.json.Decoder[T]:
 
 
 def first_attempt(shape: type[T], kind: str, raw: bytes) -> T | None:
-    """Decode JSON strictly; return None if a slower, lenient decoding may succeed.
+    """Decode JSON strictly; return None if the slower, lenient decoding may succeed.
 
     Raises:
         ObjectError: no other attempt can succeed.
@@ -189,7 +189,7 @@ def _second_attempt(shape: type[T], kind: str, raw: bytes | Mapping[str, Any]) -
 
 
 def is_json(raw: bytes) -> bool:
-    """Return whether a text is JSON, without decoding its values."""
+    """Return whether a text is valid JSON, without decoding its values."""
     try:
         _WHOLE.decode(raw)
     except UNREADABLE:
@@ -204,7 +204,7 @@ def _wrong_type(kind: str, key: str, error: msgspec.ValidationError, made: Any =
 
 
 def _exact(value: Any, field: str, got: str) -> str:
-    """Return a field path in which the decoder's `[...]` is replaced by the key of the malformed map value."""
+    """Return a field path in which the decoder's `[...]` is replaced by the key of the malformed value."""
     before, unnamed, after = field.partition(_ANY_KEY)
     held = _at(value, before) if unnamed else None
     if not isinstance(held, dict):
@@ -217,7 +217,7 @@ def _exact(value: Any, field: str, got: str) -> str:
 
 
 def _at(value: Any, field: str) -> Any:
-    """Return the value at a field path; None if there is no value. Keys of maps may contain dots."""
+    """Return the value at a field path, None if missing; keys of maps may contain dots."""
     while field and isinstance(value, dict | list):
         if isinstance(value, list):
             index, _, field = field.removeprefix("[").partition("]")
@@ -233,7 +233,7 @@ def _at(value: Any, field: str) -> Any:
 
 
 def plain(kind: str, raw: bytes | Mapping[str, Any]) -> Any:
-    """Convert an object to a dictionary without nulls and, for JSON text, without parts nested too deeply.
+    """Return an object as a dictionary without nulls and, for JSON text, without parts that are nested too deeply.
 
     Raises:
         ObjectError: the text is not JSON, or is nested too deeply.
@@ -250,7 +250,7 @@ def plain(kind: str, raw: bytes | Mapping[str, Any]) -> Any:
 
 
 def _problem(text: str) -> tuple[str, str]:
-    """Split an error message of the decoder into the problem and the path of the field."""
+    """Return problem and field path from an error message of the decoder."""
     what, at, place = text.rpartition(" - at ")
     if not at or not place.endswith("`"):
         return text, ""
@@ -276,7 +276,7 @@ def _key(plain: Any) -> str:
 
 
 def check_quantities(kind: str, key: str, lists: Lists) -> None:
-    """Check quantities one by one, to report the path of a malformed quantity.
+    """Raise ObjectError with the field path of the first malformed quantity of an object.
 
     Raises:
         ObjectError: a quantity is malformed; the error contains its path.
@@ -290,7 +290,7 @@ def check_quantities(kind: str, key: str, lists: Lists) -> None:
 
 
 def _read_quantities(pod: Pod) -> None:
-    """Check all quantities of a pod fast, without the paths of malformed quantities.
+    """Check all quantities of a pod, without determining the paths of malformed quantities.
 
     Raises:
         QuantityError: a quantity is malformed.

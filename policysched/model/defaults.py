@@ -1,4 +1,4 @@
-"""Defaults for objects from files, as the API server would set them.
+"""Sets the defaults in objects from files as the API server does.
 
 Functions take dicts as kubectl prints them and return copies. Only fields that scheduling reads are set, and nothing
 that would change a decision against what the file shows: no not-ready taint, no tolerations from admission.
@@ -24,21 +24,21 @@ from policysched.model.selection.name_validation import is_huge_page_resource, i
 Object = dict[str, Any]
 
 SYSTEM_CLASSES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
-"""Priority classes that exist in every cluster."""
+"""The priority classes that exist in every cluster."""
 NAME_LABEL: Final = "kubernetes.io/metadata.name"
-"""Label of every namespace whose value is the name of the namespace."""
+"""The label that every namespace has; its value is the name of the namespace."""
 
 
 @dataclass(frozen=True, slots=True)
 class PriorityClasses:
-    """Priority classes by name; `default` applies to pods without a class."""
+    """The priority classes by name; `default` applies to pods without a class."""
 
     by_name: Mapping[str, PriorityClass] = field(default_factory=dict)
     default: PriorityClass | None = None
 
 
 def priority_classes(objects: Iterable[Mapping[str, Any]]) -> PriorityClasses:
-    """Return the priority classes among some objects, and the two priority classes that every cluster has.
+    """Return the priority classes among some objects, with the two that every cluster has.
 
     If several classes are a global default, the one with the lowest value applies.
 
@@ -55,7 +55,7 @@ def priority_classes(objects: Iterable[Mapping[str, Any]]) -> PriorityClasses:
 
 
 def fill_node(raw: Mapping[str, Any]) -> Object:
-    """Return a node with the API server's defaults: allocatable equals capacity if absent.
+    """Return a node with the API server's defaults: without allocatable amounts, the capacity is allocatable.
 
     Raises:
         ObjectError: the node is malformed.
@@ -110,12 +110,12 @@ def fill_pod(
 
 
 def fill_namespace(raw: Object) -> None:
-    """Set the label that every namespace has: its name."""
+    """Set the label with the namespace's name, which every namespace has."""
     raw["metadata"].setdefault("labels", {})[NAME_LABEL] = raw["metadata"].get("name", "")
 
 
 def implied_namespace(name: str) -> Namespace:
-    """Return a namespace of which only the name is known, because other objects are in it."""
+    """Return a namespace without labels but its name, for objects whose namespace has no object."""
     return Namespace(metadata=Metadata(name=name, labels={NAME_LABEL: name}))
 
 
@@ -159,7 +159,7 @@ def fill_claim(claim: Object) -> None:
 
 
 def _inside(raw: Any, *path: str) -> Object:
-    """Return the object at a path inside an object, or an empty object."""
+    """Return the dictionary at a path inside an object; an empty dictionary if there is none."""
     for name in path:
         raw = raw.get(name) if isinstance(raw, dict) else None
     return raw if isinstance(raw, dict) else {}
@@ -207,7 +207,7 @@ def _fill_pod_level(pod: Object, *, completes: bool) -> None:
 
 
 def _limits_for(spec: Object, requests: Object, summed: Object) -> Object:
-    """Return the pod-level limits to use as pod-level requests, for resources that all containers limit.
+    """Return which pod-level limits to use as pod-level requests: of resources that all containers limit.
 
     Args:
         spec: The pod's spec.
@@ -245,7 +245,7 @@ def _resource_lists(pod: Object) -> list[Object]:
 
 
 def _round(resources: Object | None) -> None:
-    """Round amounts up to thousandths, as the API server stores them; malformed amounts stay unchanged."""
+    """Round amounts up to thousandths, as the API server stores them; malformed amounts are not changed."""
     for name, amount in (resources or {}).items():
         with contextlib.suppress(QuantityError):
             exact = parse(amount)
@@ -275,7 +275,7 @@ def _fill_spreading(spec: Object) -> None:
 
 
 def merge_label_keys(spec: Object, labels: Mapping[str, str]) -> None:
-    """Add the requirements of matchLabelKeys and mismatchLabelKeys to the label selectors next to them.
+    """Add matchLabelKeys and mismatchLabelKeys as requirements to the label selectors next to them.
 
     A selector that already has a requirement on such a key comes from an API server, because users must not write both.
     It keeps the label's value from the pod's creation.

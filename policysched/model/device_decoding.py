@@ -1,4 +1,4 @@
-"""Decoding of resource slices, device classes, claims and claim templates, with their quantities checked.
+"""Decodes resource slices, device classes, claims and claim templates, and checks their quantities.
 
 Opaque driver parameters are JSON that API servers store and return unchanged, and so does this module. If the
 parameters prevent decoding of the rest, they are removed first and put back afterwards.
@@ -32,7 +32,7 @@ _PARAMETERS: Final[dict[type, tuple[tuple[str, ...], ...]]] = {
     ResourceClaimTemplate: (("spec", "spec", "devices", *_IN_CONFIG),),
     ResourceClaim: (("spec", "devices", *_IN_CONFIG), ("status", "allocation", "devices", *_IN_CONFIG)),
 }
-"""Paths of the opaque driver parameters, by kind."""
+"""The field paths of the opaque driver parameters, by kind."""
 
 
 def decode_devices(shape: type[OfDevices], raw: bytes | Mapping[str, Any]) -> OfDevices:
@@ -66,12 +66,12 @@ def _read_devices(shape: type[OfDevices], raw: bytes | Mapping[str, Any]) -> OfD
 
 
 def without_parameters(obj: T) -> T:
-    """Return an object without opaque driver parameters, which scheduling does not read."""
+    """Return an object without its opaque driver parameters, which scheduling does not read."""
     return _with_parameters(obj, lambda _: NO_PARAMETERS)
 
 
 def _with_parameters_apart(shape: type[OfDevices], text: bytes) -> OfDevices:
-    """Decode an object without its opaque driver parameters, which can be any JSON, and add them unparsed."""
+    """Decode an object, but keep its opaque driver parameters, which may be any JSON, as text."""
     kind, apart = shape.__name__, list[bytes]()
 
     def take_out(parameters: bytes) -> bytes:
@@ -104,7 +104,7 @@ def _with_parameters(made: T, change: Callable[[msgspec.Raw], msgspec.Raw]) -> T
 
 
 def _changed(value: Any, path: Sequence[str], change: Callable[[Any], Any]) -> Any:
-    """Return a value in which the part at an attribute path is changed by a function; unchanged without that part."""
+    """Return a value in which a function changed the part at an attribute path, if this part exists."""
     if not path:
         return change(value)
     if path[0] == EACH:

@@ -1,4 +1,4 @@
-"""The table of kinds of objects that scheduling reads.
+"""The table of the kinds of objects that scheduling reads.
 
 Each kind is declared once: the API path, decoding and defaults, the resource in queueing hints, and the plugins that
 need it. Code that watches a cluster, reads files, serves objects or stores them in columns uses this table. This module
@@ -68,11 +68,11 @@ from policysched.model.release import DEFAULT, Release
 T = TypeVar("T")
 S = TypeVar("S", bound=Stored)
 FINISHED: Final = frozenset(("Succeeded", "Failed"))
-"""Phases of pods that have finished and hold no resources."""
+"""The phases of pods that have finished, so that they hold no resources."""
 
 
 class Resource(Enum):
-    """Kinds of changed objects that queueing hints refer to (kube-scheduler's EventResource).
+    """The kinds of changed objects to which queueing hints refer (kube-scheduler's EventResource).
 
     Source: k8s.io/kube-scheduler/framework/types.go (EventResource).
     """
@@ -94,16 +94,16 @@ class Resource(Enum):
     ATTACHMENT = "storage.k8s.io/VolumeAttachment"
     POD_GROUP = "scheduling.k8s.io/PodGroup"
     OTHER = "Other"
-    """An object of a kind that is not relevant for scheduling."""
+    """An object of a kind that is irrelevant for scheduling."""
     METRICS = "Metrics"
-    """Values of metrics, which are not an API object."""
+    """The values of metrics, which are no API object."""
     TIME = "Time"
-    """Elapsed time, which can change the result of a rule; not an API object."""
+    """Elapsed time, which can change the result of a rule; no API object."""
 
 
 @dataclass(frozen=True, slots=True)
 class CustomResource:
-    """A custom resource in queueing hints, written as `plural.version.group`, such as `foos.v1.example.com`.
+    """A custom resource in queueing hints, `plural.version.group`, for example `foos.v1.example.com`.
 
     Raises:
         ValueError: it has another form.
@@ -125,59 +125,59 @@ def _everything(_: object) -> bool:
 
 
 def _nothing(_: Object) -> None:
-    """Leave an object unchanged, as the default for kinds without defaults."""
+    """Leave an object unchanged: the `fill` function of kinds without defaults."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApiKind(Generic[T]):
-    """A kind of objects that scheduling reads: API path, decoder, defaults, and the plugins that read the kind."""
+    """A kind of objects that scheduling reads: API path, decoder, defaults, and which plugins read the kind."""
 
     api_version: str
     kind: str
-    """Kind as in objects; the struct has the same name."""
+    """The kind as objects state it; the struct has the same name."""
     plural: str
     decode: Callable[[Any], T]
-    """Function that returns the struct for JSON or a dictionary; raises ObjectError for a malformed object."""
+    """Function that decodes JSON or a dictionary into the struct; raises ObjectError for a malformed object."""
     resource: Resource | CustomResource = Resource.OTHER
     namespaced: bool = True
     fill: Callable[[Object], None] = _nothing
     """Function that sets the API server's defaults in an object from a file."""
     read_by: frozenset[str] | None = None
-    """Plugins that read the kind, which is watched only if any of them is enabled; None to watch it always."""
+    """The plugins that read the kind, which is watched only if one of them is enabled; None to watch it always."""
     read_in: Callable[[Release], bool] = _everything
-    """Function that returns whether the scheduler of a Kubernetes release reads the kind."""
+    """Function that returns whether the scheduler of a release reads the kind."""
     make_decoder: Callable[[], Callable[[Any], T]] | None = None
-    """Function that returns a decoder for many objects that shares equal parts between them; None without."""
+    """Function that returns a decoder for many objects, which share equal parts; None without such a decoder."""
     keep: Callable[[T], bool] = _everything
-    """Function that returns whether an object matters; an object that stops to matter is treated as deleted."""
+    """Function that returns whether an object matters; an object that no longer matters is treated as deleted."""
     malformed_is_gone: bool = True
-    """Whether a malformed version of an object counts as its deletion; otherwise the last valid version stays."""
+    """Whether a malformed version of an object is treated as its deletion; otherwise, the last valid version stays."""
     known_by_uid: bool = False
-    """Whether objects are identified by UID, so that two objects of the kind must not have the same UID."""
+    """Whether objects are identified by UID, so that two objects with the same UID are an error."""
     tolerated: frozenset[int] = frozenset()
-    """HTTP statuses of the first list request that mean an empty list, because the kind need not be served."""
+    """HTTP statuses of the first list request that mean an empty list, because servers need not serve the kind."""
     remedy: str = ""
-    """Advice to log if the API server does not serve the kind in this version."""
+    """Advice in the log if the API server does not serve the kind in this version."""
     older: tuple[str, ...] = ()
-    """Older API versions with the same fields, the newest first, for servers that do not serve `api_version`."""
+    """Older API versions with the same fields, newest first, for servers that do not serve `api_version`."""
 
     @property
     def group(self) -> str:
-        """API group; empty for the core group."""
+        """The API group; empty for the core group."""
         return self.api_version.rpartition("/")[0]
 
     @property
     def stated_kind(self) -> str:
-        """Kind as in objects; empty for custom resources, whose kind is unknown."""
+        """The kind as objects state it; empty for custom resources, whose kind is unknown."""
         return "" if isinstance(self.resource, CustomResource) else self.kind
 
     @property
     def path(self) -> str:
-        """API path that lists objects of all namespaces."""
+        """The API path that lists the objects of all namespaces."""
         return f"/{'apis' if self.group else 'api'}/{self.api_version}/{self.plural}"
 
     def versions(self) -> tuple[ApiKind[T], ...]:
-        """Return the kind in each API version that can be read, the newest first."""
+        """The kind in each API version that can be read, newest first."""
         return self, *(replace(self, api_version=version) for version in self.older)
 
     def is_read(self, plugins: frozenset[str], release: Release) -> bool:
@@ -212,7 +212,7 @@ def _read_devices(shape: type[T], raw: bytes | Mapping[str, Any]) -> T:
 
 
 def _of_devices(plural: str, shape: type[T], resource: Resource, **more: Any) -> ApiKind[T]:
-    """Return an `ApiKind` that dynamic resource allocation reads."""
+    """Return the `ApiKind` of a kind that dynamic resource allocation reads."""
     read = partial(_read_devices, shape)
     read_by = frozenset(("DynamicResources", "NodeResourcesFit"))
     return ApiKind("resource.k8s.io/v1", shape.__name__, plural, read, resource, read_by=read_by, **more)
@@ -233,7 +233,7 @@ RESOURCE_SLICES: Final = _of_devices(
     namespaced=False,
     tolerated=_NO_DEVICES,
 )
-"""Resource slices; if listing them is forbidden, the scheduler assumes that there are no devices."""
+"""ResourceSlices; if listing them is forbidden, there are no devices."""
 DEVICE_TAINT_RULES: Final[ApiKind[DeviceTaintRule]] = ApiKind(
     "resource.k8s.io/v1",
     "DeviceTaintRule",
@@ -245,7 +245,7 @@ DEVICE_TAINT_RULES: Final[ApiKind[DeviceTaintRule]] = ApiKind(
     malformed_is_gone=False,
     tolerated=_NOT_SERVED,
 )
-"""Device taint rules; a forbidden list of rules is an error, not an empty list, because rules may taint devices."""
+"""DeviceTaintRules; a forbidden list is an error, because rules may taint devices."""
 RESOURCE_CLAIMS: Final = _of_devices(
     "resourceclaims",
     ResourceClaim,
@@ -255,7 +255,7 @@ RESOURCE_CLAIMS: Final = _of_devices(
     fill=fill_claim,
     tolerated=_NOT_SERVED,
 )
-"""Resource claims; a forbidden list of claims is an error, not an empty list, because claims hold devices.
+"""ResourceClaims; a forbidden list is an error, because claims hold devices.
 
 A claim that becomes malformed keeps its devices.
 """
@@ -271,7 +271,7 @@ POLICIES: Final[ApiKind[Policy]] = ApiKind(
     remedy="to install the CRD: policysched crd | kubectl apply -f -",
     older=API_VERSIONS[1:],
 )
-"""Scheduling policies; there are none if the kind is not installed; a forbidden list is an error."""
+"""SchedulingPolicies; none if the resource is not installed; a forbidden list is an error."""
 POD_GROUPS: Final[ApiKind[PodGroup]] = ApiKind(
     "scheduling.k8s.io/v1beta1",
     "PodGroup",
@@ -308,13 +308,13 @@ RESOURCE_CLAIM_TEMPLATES: Final[ApiKind[ResourceClaimTemplate]] = ApiKind(
 
 
 def _workload(api_version: str, plural: str, shape: type[T], **more: Any) -> ApiKind[T]:
-    """Return an `ApiKind` whose objects select pods, for default spreading."""
+    """Return the `ApiKind` of objects that select pods, for default spread constraints."""
     kind = shape.__name__
     return ApiKind(api_version, kind, plural, partial(decode, shape, kind), read_by=_SPREADING, **more)
 
 
 def _stored(api_version: str, plural: str, shape: type[S], resource: Resource, **more: Any) -> ApiKind[S]:
-    """Return an `ApiKind` of storage objects on which volumes of pods depend."""
+    """Return the `ApiKind` of storage objects on which volumes of pods depend."""
     read = partial(decode_storage, shape)
     return ApiKind(api_version, shape.__name__, plural, read, resource, read_by=_VOLUMES, **more)
 
@@ -368,7 +368,7 @@ KINDS: Final[dict[str, ApiKind[Any]]] = {
 
 
 def kind_of(raw: Mapping[str, Any]) -> ApiKind[Any] | None:
-    """Return the kind of an object from a file; None for a kind or API group that scheduling does not read."""
+    """Return the `ApiKind` of an object from a file; None for a kind or API group that scheduling does not read."""
     found = KINDS.get(str(raw.get("kind")))
     version = raw.get("apiVersion")
     if found is None or (isinstance(version, str) and version and version.rpartition("/")[0] != found.group):

@@ -1,4 +1,4 @@
-"""Decoding of many pods with less memory: pods of one owner share equal parts.
+"""`PodDecoder`: decodes many pods with little memory, because pods of one owner share equal parts.
 
 Pods of one template differ only in names, times and nodes. A pod decoded by itself needs about eighty objects; parts
 that equal those of the previous pod with the same namespace and `generateName` become the same object, so about a dozen
@@ -20,14 +20,14 @@ from policysched.model.objects.pods import PodSpec, PodStatus
 
 Text = TypeVar("Text", str, str | None)
 MOST_TEMPLATES: Final = 16_384
-"""Largest number of pod templates for which the last decoded pod is remembered; above it all pods are forgotten.
+"""Number of pod templates of which the last decoded pod is remembered; beyond it, all are forgotten.
 
 Pods of a namespace without a `generateName` are one template.
 """
 
 
 class PodDecoder:
-    """Decodes pods one after another; it holds only weak references to them."""
+    """Decodes pods, and refers to decoded pods only by weak references."""
 
     def __init__(self) -> None:
         self._last: dict[tuple[str, str], ref[Pod]] = {}
@@ -53,7 +53,7 @@ class PodDecoder:
 
 
 def _sharing(pod: Pod, like: Pod) -> Pod:
-    """Check a pod, and rebuild it so that it shares equal parts with another pod, which was checked before.
+    """Check a pod, and return it with parts shared with an equal, already checked pod.
 
     Raises:
         ObjectError: a quantity is malformed.
@@ -83,7 +83,7 @@ def _metadata(made: Metadata, like: Metadata) -> Metadata:
 
 
 def _spec(made: PodSpec, like: PodSpec) -> PodSpec:
-    """Share a spec with `like`, except for volumes and affinity if they differ; unchanged if another part differs."""
+    """Return a pod's spec that shares parts with `like`, also if volumes or affinity differ, but no other part."""
     volumes, affinity = made.volumes, made.affinity
     shared = replace(
         like,

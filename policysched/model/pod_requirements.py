@@ -1,4 +1,4 @@
-"""Requirements of a pod: host ports, images, node features; its priority and quality of service.
+"""What a pod requires: host ports, images, node features; also its priority and quality of service.
 
 `policysched.state` has the columns of used ports and of images. A port without an address means every address, without
 a protocol TCP. Images have the names that nodes report. A pod without a priority has priority 0, as one created before
@@ -25,7 +25,7 @@ ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - a wildcard to compare with, nothi
 
 
 class HostPort(NamedTuple):
-    """A host port that a pod uses; address and protocol are never empty."""
+    """A host port that a pod uses; address and protocol are set."""
 
     address: str
     protocol: str
@@ -122,7 +122,7 @@ _NEEDED: Final[Mapping[str, Callable[[PodSpec], bool]]] = {
     "UserNamespacesHostNetworkSupport": lambda spec: spec.host_network and spec.host_users is False,
     "VolumeBindMountOptions": _has_mount_options,
 }
-"""The node features that a pod can require, each with the function that returns whether a spec requires it."""
+"""For each node feature that a pod can require, the function that returns whether a spec requires it."""
 
 
 def declared_features(names: Iterable[str], known: Sequence[str]) -> frozenset[str]:

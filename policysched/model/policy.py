@@ -26,15 +26,15 @@ from policysched.reading.lenient_json import UNREADABLE
 
 API_GROUP: Final = "policysched.io"
 API_VERSIONS: Final = ("policysched.io/v1beta1", "policysched.io/v1alpha1")
-"""API versions that are read, the newest first; they have the same fields."""
+"""The API versions that are read, newest first; all have the same fields."""
 API_VERSION: Final = API_VERSIONS[0]
-"""API version that is written."""
+"""The API version that is written."""
 KIND: Final = "SchedulingPolicy"
 PLURAL: Final = "schedulingpolicies"
 LAST_GOOD: Final = "policysched.io/last-good"
-"""Annotation of a policy with the last generation that compiled."""
+"""The name of the annotation with the last generation of a policy that compiled."""
 COMPRESSED: Final = "zlib:"
-"""Prefix of compressed values of the last-good annotation, before base64; other values are JSON."""
+"""Prefix of compressed values of the last-good annotation, before base64; values without it are JSON."""
 LARGEST_LAST_GOOD: Final = 3 << 20
 """Maximum size of the JSON in the last-good annotation; a larger value is rejected. Units: bytes.
 
@@ -44,19 +44,19 @@ MAX_ANNOTATIONS: Final = 256 << 10
 """Maximum size of all annotations of an object, including their names; the API server rejects more. Units: bytes."""
 
 PolicyKey = NewType("PolicyKey", str)
-"""Identity of a policy: its name, because policies are cluster-scoped."""
+"""The identity of a policy: its name."""
 Mode = Literal["Enforce", "Shadow", "Disabled"]
 Normalize = Literal["None", "Max"]
 Weight = Annotated[int, Meta(ge=0, le=100)]
 Tier = Annotated[int, Meta(ge=0, le=100)]
 MOST_STATUS: Final = 512 * 1024
-"""Longest policy status that is decoded; a longer status is treated as empty. Units: bytes."""
+"""Maximum length of a policy status that is decoded; a longer status is treated as empty. Units: bytes."""
 Expression = int | str
-"""Value of a policy field that accepts a number or an expression."""
+"""The value of a policy field that accepts a number or an expression."""
 
 
 class MetricQuery(Struct, frozen=True):
-    """A metric that an expression reads as `metrics.<name>`."""
+    """A metric query, which expressions read as `metrics.<name>`."""
 
     name: str
     query: str
@@ -93,7 +93,7 @@ class ScoreRule(Struct, frozen=True):
 
 
 class PreemptionRule(Struct, frozen=True):
-    """A condition that a pod must meet to be a preemption victim."""
+    """A condition that a pod must meet so that it can be a victim of preemption."""
 
     require: str
     name: str = "preemption"
@@ -102,7 +102,7 @@ class PreemptionRule(Struct, frozen=True):
 
 
 class PlacementRules(Struct, frozen=True):
-    """Rules about the sets of nodes (placements) on which all pods of a group are placed together."""
+    """Rules about placements: sets of nodes on which all pods of a group are placed together."""
 
     topology_key: str = ""
     """Label whose values divide the nodes into placements; empty if the policy creates no placements."""
@@ -155,7 +155,7 @@ class PolicyDiagnostic(Struct, frozen=True):
 
 
 class PolicyCost(Struct, frozen=True):
-    """The number of operations that a decision needs for a policy: once, per node, and per placed pod."""
+    """The operations that a decision needs for a policy: once, per node, and per placed pod."""
 
     scalar: int = 0
     nodes: int = 0

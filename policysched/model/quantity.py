@@ -31,11 +31,11 @@ _NANO: Final = -9
 _MILLI: Final = -3
 _NARROW_DIGITS: Final = 18
 _MOST_DIGITS: Final = 3000
-"""Largest number of digits in a quantity; more digits are an error, because conversion takes quadratic time."""
+"""Maximum number of digits of a quantity; a longer quantity is an error, as conversion takes quadratic time."""
 _LONGEST_CACHED: Final = 40
-"""Longest text of a quantity whose parsed value is cached."""
+"""Maximum length of a quantity's text whose parsed value is cached."""
 _LARGEST_EXPONENT: Final = 400
-"""Largest decimal exponent that is computed; above it every 64-bit result is the same."""
+"""Largest decimal exponent that is computed; beyond it, every 64-bit result is the same."""
 
 _WRAPPING_SHIFTS: Final = (1, 2, 3, 6, 9)
 """Powers of ten for which a multiplication that overflows wraps around in Go; for other powers, Go returns 0."""
@@ -54,7 +54,7 @@ _WRONG_SUFFIX: Final = "unable to parse quantity's suffix"
 
 
 class QuantityError(ValueError):
-    """A text is not a quantity; the message is the message of the API server."""
+    """Raised if a text is not a quantity; has the message of the API server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Quantity:
         return Quantity(left + right, low, wide=self.wide or other.wide or not fits)
 
     def minus(self, other: Quantity) -> Quantity:
-        """Return the exact difference; subtracting the lowest int64 adds it, because Go's negation wraps around.
+        """Return the exact difference of two quantities; the lowest int64 is added, as its negation wraps in Go.
 
         Where that sum does not fit, Go subtracts exactly in the wide form.
         """
@@ -109,7 +109,7 @@ class Quantity:
         return self._at(low) > other._at(low)
 
     def largest(self, other: Quantity) -> Quantity:
-        """Return the larger of two quantities; this quantity if they are equal.
+        """Return the larger of two quantities; of equal quantities, this one.
 
         Go makes the other quantity wide before it compares it with a wide one, and keeps it wide.
         """
@@ -140,7 +140,7 @@ class Quantity:
         return Quantity(_away_from_zero(self.mantissa, _MILLI - self.exponent), _MILLI, wide=self.wide)
 
     def text(self) -> str:
-        """Return a text of the quantity that parses to the same number in the same form."""
+        """Return a text that parses to the same number in the same form."""
         digits = str(self.mantissa)
         zeros = max(0, _NARROW_DIGITS + 1 - len(digits.removeprefix("-"))) if self.wide else 0
         exponent = self.exponent - zeros
@@ -192,7 +192,7 @@ def value(amount: str | float) -> int:
 
 
 def exact_value(amount: str | float) -> int | Fraction:
-    """Return a quantity as an exact number in whole units.
+    """Return a quantity in whole units as an exact number.
 
     Raises:
         QuantityError: the text is malformed.
@@ -245,13 +245,13 @@ def _wide(whole: str, fraction: str, base: int, exponent: int) -> Quantity:
 
 
 def _away_from_zero(number: int, places: int) -> int:
-    """Drop decimal places, rounding away from zero."""
+    """Return a number without some decimal places, rounded away from zero."""
     magnitude: int = -(-abs(number) // 10**places)
     return magnitude if number >= 0 else -magnitude
 
 
 def _wide_scaled(mantissa: int, shift: int) -> int:
-    """Compute Go's scaledValue, with overflows as on amd64."""
+    """Return the result of Go's scaledValue, with overflows as on amd64."""
     if shift >= 0:
         factor = 10**shift if shift < 19 else MIN
         return wrap(wrap(mantissa) * int(factor)) if shift else wrap(mantissa)

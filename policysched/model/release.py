@@ -19,13 +19,13 @@ from policysched.errors import UsageError
 
 T = TypeVar("T")
 AUTO: Final = "auto"
-"""The value of `--kube-version` that stands for the server's minor, and without a server for the default release."""
+"""The value of `--kube-version` that means the minor of the server, or without a server the default release."""
 _MINOR: Final = re.compile(r"v?([0-9]{1,4})\.([0-9]{1,4})(?![0-9])")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """A release of Kubernetes: its version, and how its scheduler differs from that of other releases."""
+    """A release of Kubernetes, with the differences between its scheduler and those of other releases."""
 
     version: str
     """The version with which decisions, events and metrics are compared, such as v1.36.5."""
@@ -537,13 +537,13 @@ V1_38: Final = replace(
     validates_placement_points=True,
 )
 RELEASES: Final = {release.minor: release for release in (V1_36, V1_37, V1_38)}
-"""The releases by minor, the oldest first."""
+"""The releases by minor, oldest first."""
 DEFAULT: Final = V1_37
-"""The release of decisions without a server."""
+"""The release for decisions without a server."""
 SUPPORTED_SKEW: Final = (0, 1)
-"""Minors by which an API server may be newer than a kube-scheduler."""
+"""Number of minors by which an API server may be newer than a kube-scheduler."""
 KUBE_VERSIONS: Final = (AUTO, *RELEASES)
-"""The values of `--kube-version`."""
+"""The possible values of `--kube-version`."""
 
 
 def release_named(minor: str) -> Release:
@@ -574,7 +574,7 @@ def with_pod_groups(release: Release, *, by_topology: bool = False) -> Release |
 
 
 def first_accepted(kube_version: str, read: Callable[[Release], T]) -> T:
-    """Return what a function returns for a stated minor, or for the first minor that it accepts if none is stated.
+    """Return the result of `read` for the stated minor; if none is stated, for the first minor that `read` accepts.
 
     Before the server answers, its minor is not known. If no minor is accepted, the error is that of the default one.
 

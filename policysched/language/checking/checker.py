@@ -1,4 +1,4 @@
-"""Type checker: converts a syntax tree into a typed graph.
+"""`ExpressionChecker`: the type checker, which converts a syntax tree into a typed graph.
 
 All errors of a text are collected. A part with an error has no graph (None), and expressions around it report nothing,
 so one cause gives one diagnostic. `names` resolves names; the rules of calls are in `functions`. Values of one kind and
@@ -129,7 +129,7 @@ def suffixed(expr: Expr) -> bool:
 
 
 def choose(units: frozenset[Unit], wanted: Unit | None) -> Unit:
-    """Return the wanted unit if `units` contains it, else NUMBER if possible, else the first of `units` by name."""
+    """Return `wanted` if it is one of `units`, else NUMBER if possible, else the first of `units` by name."""
     if wanted in units:
         return wanted
     if Unit.NUMBER in units or not units:
@@ -138,16 +138,16 @@ def choose(units: frozenset[Unit], wanted: Unit | None) -> Unit:
 
 
 def choose_common(operands: Iterable[Expr], wanted: Unit | None) -> Unit | None:
-    """Return the common unit of operands that are all made of literals; None if any operand is not."""
+    """Return the common unit of operands that consist of literals; None if an operand does not."""
     common = _common(operands)
     return None if common is None else choose(common, wanted)
 
 
 class ExpressionChecker(Checker):
-    """Type checker of one text, with one method per class of syntax tree."""
+    """The type checker of one text, with one method for each class of syntax tree."""
 
     def check(self, expr: Expr, unit: Unit | None = None) -> Typed | None:
-        """Return the typed graph of an expression, None after an error; literals get `unit` if their suffix allows."""
+        """Return the typed graph of an expression, None after an error; a literal gets `unit` if its suffix allows."""
         if len(self.diagnostics) >= MAX_DIAGNOSTICS:
             return None
         return _CHECKS[type(expr)](self, expr, unit)
@@ -161,7 +161,7 @@ class ExpressionChecker(Checker):
         return text if len(text) <= LONGEST_QUOTE else ""
 
     def alike(self, operands: Sequence[Expr], unit: Unit | None = None) -> list[Typed | None]:
-        """Return the graphs of operands that should have one unit; literals get the unit of the other operands."""
+        """Return the graphs of operands that must have the same unit; literals get the unit of the other operands."""
         common = choose_common(operands, unit)
         if common is not None:
             return [self.check(operand, common) for operand in operands]
@@ -384,7 +384,7 @@ def _membership(checker: Checker, comparison: Comparison) -> Typed | None:
 
 
 def _asks_for_key(checker: Checker, comparison: Comparison) -> bool:
-    """Report `"a" in node.labels`: the user probably meant a test for the label key."""
+    """Report `"a" in node.labels`, which probably means a test for the label key."""
     key, path = comparison.left, comparison.right
     if not isinstance(key, Literal) or key.kind is not LiteralKind.STRING or not isinstance(path, Path):
         return False
@@ -396,7 +396,7 @@ def _asks_for_key(checker: Checker, comparison: Comparison) -> bool:
 
 
 def _days_exist(checker: Checker, comparison: Comparison, node: Typed) -> bool:
-    """Return whether texts compared with `weekday` are day names; report other texts, such as "Monday"."""
+    """Return whether texts compared with `weekday` are names of days; report other texts, such as "Monday"."""
     for day, other, expr in zip(node.args, reversed(node.args), (comparison.right, comparison.left), strict=True):
         texts = other.data if isinstance(other.data, tuple) else (other.data,)
         if day.op != Op.WEEKDAY or other.op != Op.CONSTANT:

@@ -1,4 +1,4 @@
-"""Compilation of texts into programs: an expression, the cases of a score, the `let` definitions of a policy.
+"""Compiles texts into programs: expressions, cases of a score, `let` definitions of a policy.
 
 A text is parsed, type-checked, checked for the wanted type, and checked for warnings. Cases become nested `if`
 operations, last case innermost, because `if` has the wanted meaning: the first true guard decides, and an unknown guard
@@ -41,7 +41,7 @@ from policysched.language.syntax.terminals import KEYWORDS
 
 
 class Want(enum.Enum):
-    """The type of value that a policy field needs: a condition, a score or any value."""
+    """The type of value that a policy field needs: a condition, a score, or any value."""
 
     CONDITION = "condition"
     NUMBER = "number"
@@ -50,7 +50,7 @@ class Want(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """Result of a compilation: a program or errors, and warnings in both cases.
+    """The result of a compilation: a program or errors, and warnings in both cases.
 
     If there is neither a program nor an error, the text uses a `let` with an error of its own.
     """
@@ -65,7 +65,7 @@ class Compiled:
 
 
 def compile_expression(text: str, environment: Environment, want: Want = Want.ANY) -> Compiled:
-    """Compile the expression in one field of a policy."""
+    """Return the program of the expression in one field of a policy, or its errors."""
     tree = parse(text)
     if isinstance(tree, Diagnostic):
         return Compiled(None, (suggestions.of_place(tree, text, environment.phase, score=want is Want.NUMBER),))
@@ -82,7 +82,7 @@ def compile_expression(text: str, environment: Environment, want: Want = Want.AN
 
 
 def _outcome(program: Program | None, found: Iterable[Diagnostic]) -> Compiled:
-    """Return the program, None if there are errors, with the diagnostics ordered by their position in the text."""
+    """Return the result with the program, None if there are errors, and the diagnostics by position in the text."""
     ordered = tuple(sorted(found, key=lambda item: item.sort_key))
     return Compiled(None if any(item.severity == "error" for item in ordered) else program, ordered)
 
@@ -107,7 +107,7 @@ def _in_range(checker: Checker, span: Span, value: Constant) -> bool:
 
 
 def _warn(checker: Checker, expr: Expr, program: Program, want: Want) -> None:
-    """Report valid parts of a text that are probably not meant."""
+    """Report parts of a text that are valid but probably not meant."""
     if want is Want.ANY:
         return
     if want is Want.CONDITION and _warn_constant(checker, expr, program):
@@ -124,7 +124,7 @@ def _warn(checker: Checker, expr: Expr, program: Program, want: Want) -> None:
 
 
 def _warn_constant(checker: Checker, expr: Expr, program: Program) -> bool:
-    """Report a condition that has the same value for every node and pod; return whether it was reported."""
+    """Report a condition that has the same value for all nodes and pods; return whether it was reported."""
     if program.inputs or not program.is_local:
         low, high = ranges(program.root, checker.environment.bounds[0])
         if low == high:
@@ -295,7 +295,7 @@ def _warn_of_doubts(line: _Line) -> None:
 
 
 def _warn_of_taken(arms: Sequence[_Line]) -> None:
-    """Report cases that earlier cases make unreachable."""
+    """Report cases that are never reached because of earlier cases."""
     told = {line.index for line in arms if any(item.code == "W0703" for item in line.checker.diagnostics)}
     for index, above in taken_above([line.guard for line in arms]):
         guard = None if above is None else arms[above].case.guard
@@ -318,7 +318,7 @@ class CompiledLet:
 
 
 def reserved_names() -> frozenset[str]:
-    """Return the names that no `let` and no metric may have."""
+    """Return the names that neither a `let` nor a metric may have."""
     return KEYWORDS | ROOTS | {name for name in FUNCTIONS if NAME.fullmatch(name)}
 
 
@@ -333,7 +333,7 @@ def check_name(name: str) -> Diagnostic | None:
 
 
 def each_let(lets: Sequence[tuple[str, str]], environment: Environment) -> Iterator[tuple[CompiledLet, Environment]]:
-    """Compile `let` definitions in order; yield each with the environment for the texts after it.
+    """Compile `let` definitions in order; yield each with the environment for the texts behind it.
 
     A name with an error is defined in that environment, so its uses report no second error. Root names such as `node`
     keep their meaning.
@@ -358,7 +358,7 @@ def policy_cost(programs: Iterable[Program], about_pods: Iterable[Program] = ())
 
 
 def check_cost(cost: Cost) -> Diagnostic | None:
-    """Return the error for a policy whose cost is above the limits; None if the cost is within the limits."""
+    """Return the error of a policy whose cost exceeds the limits; else None."""
     limits = (("node", cost.nodes, MAX_NODE_OPERATIONS), ("pod", cost.pods, MAX_POD_OPERATIONS))
     for kind, number, limit in limits:
         if number > limit:

@@ -1,4 +1,4 @@
-"""Warnings about valid but suspicious parts: numbers of cores, values of fields with few values, percentages.
+"""Warnings about parts that are valid but suspicious: numbers of cores, texts, percentages.
 
 Each check reads one place of the syntax tree and its graph. `estimates` has checks based on ranges of values.
 """
@@ -17,14 +17,14 @@ from policysched.language.messages import suggestions
 from policysched.language.messages.suggestions import shown
 
 MANY_CORES: Final = 500
-"""Number of cores above which a comparison with a node is reported. Units: cores."""
+"""Number of cores from which a comparison with a node is reported. Units: cores."""
 MANY_OF_A_POD: Final = 250
-"""Number of cores above which a comparison with a pod is reported. Units: cores."""
+"""Number of cores from which a comparison with a pod is reported. Units: cores."""
 _PODS: Final = frozenset({"pod", "peer", "victim"})
 
 
 def warn_of_cores(checker: Checker, operands: Sequence[Expr], nodes: Sequence[Typed | None]) -> None:
-    """Report numbers of cores that no node or pod has; probably millicores were meant."""
+    """Report numbers of cores that no node or pod has, because millicores were probably meant."""
     beside = [one for one, expr in zip(nodes, operands, strict=True) if one and not isinstance(expr, Literal | Listing)]
     if not beside or not all(map(_counts_cores, beside)):
         return
@@ -54,7 +54,7 @@ _GIVE: Final[Mapping[str, Callable[[Typed], Sequence[Typed]]]] = {
 
 @per_graph
 def _counts_cores(root: Typed) -> bool:
-    """Return whether a value has the magnitude of a node's or a pod's cores."""
+    """Return whether a value is of the magnitude of a node's or pod's cores."""
     seen = {root}
     waiting = [root]
     while waiting:
@@ -69,7 +69,7 @@ def _counts_cores(root: Typed) -> bool:
 
 
 def warn_of_choices(checker: Checker, comparison: Comparison, node: Typed) -> None:
-    """Report a comparison with a text that the field never has, which makes the result the same everywhere."""
+    """Report a comparison with a text that the field never has, so that the result is always the same."""
     for one, other, expr in zip(node.args, reversed(node.args), (comparison.right, comparison.left), strict=True):
         if not isinstance(one.data, Input) or other.op != Op.CONSTANT:
             continue
@@ -111,7 +111,7 @@ def _percentage(expr: Expr) -> Literal | None:
 
 
 class Doubt(NamedTuple):
-    """Reason for which a value can be missing: the input, and its fault, such as "be missing"."""
+    """A reason for which a value can be missing: an input with its fault, such as "be missing"."""
 
     input: str
     what: str = "be missing"
@@ -119,16 +119,16 @@ class Doubt(NamedTuple):
 
 _CONVERTED: Final[Mapping[str, str]] = {Op.NUMBER: "not be a number", Op.VERSION: "not be a version"}
 _MOST_PLACES: Final = 1000
-"""Largest number of graph nodes searched for missing values; the search ignores the remaining graph nodes."""
+"""Maximum number of graph nodes that are searched for missing values; the others are ignored."""
 
 
 def required(guard: Typed) -> frozenset[Typed]:
-    """Return the values that must be present if a condition is true."""
+    """Return the values that are present whenever a condition is true."""
     return _present(implied(guard))
 
 
 def doubt(root: Typed, guard: Typed | None = None, present: frozenset[Typed] = frozenset()) -> Doubt | None:
-    """Return the reason for which a value can be missing; None if checks with `has` exclude all reasons.
+    """Return why a value can be missing; None if checks with `has` exclude every reason.
 
     Args:
         root: The graph of the value.
@@ -154,7 +154,7 @@ def doubt(root: Typed, guard: Typed | None = None, present: frozenset[Typed] = f
 
 
 def doubt_of_own(root: Typed, present: frozenset[Typed] = frozenset()) -> Doubt | None:
-    """Return the part of a condition that is missing on a node without pods or in a division by zero; None if no part.
+    """Return the part of a condition that is missing on a node without pods or in a division by zero; else None.
 
     Args:
         root: The graph of the condition.
@@ -196,7 +196,7 @@ def _is_request(node: Typed) -> bool:
 
 
 def _with_present(node: Typed, present: frozenset[Typed]) -> list[tuple[Typed, frozenset[Typed]]]:
-    """Return the parts of a graph, each with the values that are always present where the part is evaluated."""
+    """Yield the parts of a graph, each with the values that are present wherever the part is evaluated."""
     if node.op in {Op.AND, Op.OR}:
         # The condition can be unknown; then no part that can be unknown is true or false.
         present |= _present(one for one in implied(node, truth=node.op == Op.AND) if not one.type.optional)
@@ -212,9 +212,9 @@ def _with_present(node: Typed, present: frozenset[Typed]) -> list[tuple[Typed, f
 _NEEDS_ARGUMENTS: Final = frozenset({
     Op.HAS, Op.EQ, Op.IN, Op.LT, Op.LE, Op.GT, Op.GE, Op.STARTS_WITH, Op.ENDS_WITH, Op.CONTAINS, Op.GLOB,
 })  # fmt: skip
-"""Operations whose result can be true only if all of their arguments are present."""
+"""The operations whose result can be true only if all arguments are present."""
 _FROM_ARGUMENTS: Final = frozenset({Op.NUMBER, Op.VERSION, Op.CONCAT, Op.SPLIT, Op.KEYED})
-"""Operations that have a value only if all of their arguments are present."""
+"""The operations that have a value only if all arguments are present."""
 
 
 def _differs(node: Typed) -> bool:
@@ -223,7 +223,7 @@ def _differs(node: Typed) -> bool:
 
 
 def _present(conditions: Iterable[Typed]) -> frozenset[Typed]:
-    """Return the values that must be present if all of the given conditions are true."""
+    """Return the values that are present whenever all given conditions are true."""
     found: set[Typed] = set()
     for one in conditions:
         inner = one.args[0] if one.op == Op.NOT and one.args[0].type.optional else one

@@ -1,4 +1,4 @@
-"""Static estimates of a graph: cost in operations, and ranges of values.
+"""Estimates of a graph before its evaluation: cost in operations, and ranges of values.
 
 Every operation that creates an array counts as one, of a kind given by the shape of its result: scalar, node or pod.
 The argument of `node.pods.*` is evaluated for every placed pod, so all of its parts that are not scalar are pod
@@ -24,7 +24,7 @@ MAX_POD_OPERATIONS: Final = 24
 
 
 class Cost(NamedTuple):
-    """Number of operations executed once, once per node, and once per placed pod."""
+    """Numbers of operations: executed once, once per node, and once per placed pod."""
 
     scalar: int = 0
     nodes: int = 0
@@ -65,7 +65,7 @@ def operations(node: Typed) -> int:
 
 
 def _glob_operations(node: Typed) -> int:
-    """Return the operations of `glob`: they grow with the pattern, and with the text if the pattern contains `?`."""
+    """Return the number of operations of `glob`, which grows with the pattern, and for `?` with the text."""
     text, pattern = node.args
     most, long = min(pattern.length.most, text.length.most, MAX_TEXT), min(text.length.most, MAX_TEXT)
     plain = isinstance(pattern.data, str) and "?" not in pattern.data
@@ -97,7 +97,7 @@ _EXTREMES: Final = frozenset({Op.MIN_NODES, Op.MAX_NODES})
 
 
 def cost_of(roots: Iterable[Typed], about_pods: Iterable[Typed] = ()) -> Cost:
-    """Return how many operations graphs execute; a part that several graphs share is counted once.
+    """Return the numbers of operations of graphs; a part that several graphs share is counted once.
 
     Args:
         roots: Graphs evaluated on nodes.
@@ -132,7 +132,7 @@ def _units(node: Typed, shape: Shape) -> int:
 
 
 def _tells_pods_apart(node: Typed) -> bool:
-    """Return whether a placed pod's value depends on the pending pod or on the time, so that no value is reused."""
+    """Return whether a placed pod's value depends on the pending pod or the time, so that it cannot be reused."""
     read = {(item.root, item.path[0]) for item in node.inputs}
     by_itself = node.op in POD_EXTREMES or any(("peer", name) in read for name in _OF_ONE_POD)
     changing = any(root == "group" and name not in GROUP_CONSTANTS for root, name in read)
@@ -140,7 +140,7 @@ def _tells_pods_apart(node: Typed) -> bool:
 
 
 def _for_each_pod(node: Typed) -> int:
-    """Return the factor for a string function's cost: higher if the function reads the pod or creates long strings."""
+    """Return the factor for a string function's cost, higher if it reads the pod or creates long strings."""
     if not any(item.root in {"pod", "group"} for item in node.inputs):
         return 1
     longer = node.length.most // _QUARTER if node.op == Op.CONCAT else 0
@@ -166,13 +166,13 @@ def _counted(roots: Iterable[Typed], about_pods: Iterable[Typed]) -> Iterator[tu
 
 POSITIVE: Final = (0.0, math.inf)
 NO_YES: Final = (0.0, 1.0)
-"""Range of a condition: 0 means not true, 1 true; (0, 0) is never true."""
+"""The range of a condition: 0 is not true, 1 is true; (0, 0) is never true."""
 NEVER: Final = (0.0, 0.0)
 USUAL_SHARE: Final = (2.0**-40, 1.0 - 2.0**-40)
-"""Range assumed for a share of a resource; it is narrower than 1, so scores that are a share barely differ."""
+"""The range assumed for a share of a resource, narrower than 1: scores that are a share barely differ."""
 _SHARES: Final = frozenset({"free", "requested"})
 _SIGNED: Final = frozenset({"free", "priority"})
-"""Fields that can be negative: free amounts of overcommitted nodes, and priorities."""
+"""The fields that can be negative: free amounts of overcommitted nodes, and priorities."""
 
 
 def ranges(root: Typed, known: dict[Typed, Range], *, usual: bool = False) -> Range:
@@ -229,7 +229,7 @@ def _quotient(node: Typed, parts: Sequence[Range]) -> Range:
 
 
 def _is_share(node: Typed, fields: frozenset[str]) -> bool:
-    """Return whether a value is an amount of a resource divided by the allocatable amount of this resource."""
+    """Return whether a value is an amount of a resource divided by its allocatable amount."""
     if node.op != Op.DIVIDE:
         return False
     first, second = (arg.data for arg in node.args)

@@ -1,4 +1,4 @@
-"""Analysis of conditions that exclude each other, of their implications, and of unreachable cases.
+"""Finds conditions that exclude each other, what conditions imply, and cases that are never reached.
 
 Results are valid in every cluster, but not all implications are found. Each part of a graph is visited once, and only a
 limited number of conditions is compared.
@@ -15,12 +15,12 @@ from policysched.language.ir.graph import Constant, Op, Typed, make, steps
 from policysched.language.ir.types import Kind
 
 Range: TypeAlias = tuple[float, float]
-"""Smallest and largest value that a graph can have."""
+"""The smallest and the largest value that a graph can have."""
 ANY: Final = (-math.inf, math.inf)
 MOST_CONDITIONS: Final = 256
-"""Largest number of implications of one condition that are considered; further implications are ignored."""
+"""Maximum number of implications of one condition that are considered; the others are ignored."""
 MOST_LOOKED_AT: Final = 20_000
-"""Largest number of conditions compared for the cases of a score; then the search ends."""
+"""Maximum number of conditions that are compared for the cases of a score; beyond it, the search ends."""
 _LISTS: Final = frozenset({Op.IN, Op.NOT_IN})
 _VALUES_A_CONDITION: Final = 16
 _ABOVE: Final = frozenset({Op.GT, Op.GE})
@@ -32,7 +32,7 @@ _OPPOSITE: Final[Mapping[str, Op]] = {
 
 
 def excluded(conditions: Collection[Typed]) -> bool:
-    """Return whether conditions exclude each other: opposites, different values, or disjoint ranges."""
+    """Return whether conditions cannot be true together: opposites, different values, or disjoint ranges."""
     if any(one.op == Op.NOT and one.args[0] in conditions for one in conditions):
         return True
     bounds: dict[Typed, Range] = {}
@@ -48,7 +48,7 @@ def excluded(conditions: Collection[Typed]) -> bool:
 
 
 def implied(root: Typed, *, truth: bool = True, known: Collection[Typed] = (), sure: bool = True) -> set[Typed]:
-    """Return conditions that must be true if a condition is true, or, with `truth=False`, if it is not true.
+    """Return conditions that must be true if a condition is true, or with `truth=False` if it is not true.
 
     Args:
         root: The condition.
@@ -70,7 +70,7 @@ def implied(root: Typed, *, truth: bool = True, known: Collection[Typed] = (), s
 
 
 def _parts(node: Typed, *, true: bool) -> list[tuple[Typed, bool, bool]]:
-    """Return the operands whose truth a condition decides: operand, its truth, whether "not true" means false."""
+    """Return the operands of a condition whose truth it decides, with their truth, and whether it means "is false"."""
     if node.op == Op.NOT:
         return [(node.args[0], not true, True)]
     if node.op == (Op.AND if true else Op.OR):
@@ -83,7 +83,7 @@ def _parts(node: Typed, *, true: bool) -> list[tuple[Typed, bool, bool]]:
 
 
 def _as_true(node: Typed, *, true: bool, known: Collection[Typed] | None) -> Iterator[Typed]:
-    """Yield a condition, or its opposite if `true` is False; yield nothing if the condition can be unknown."""
+    """Yield a condition, or its opposite if `true` is false; nothing if the condition can be unknown."""
     if known is not None and node.type.optional and not _subjects((node,)) & set(known):
         return
     if true:
@@ -99,7 +99,7 @@ def _subjects(conditions: Collection[Typed]) -> set[Typed]:
 
 
 class _Above(NamedTuple):
-    """Guard of an earlier case, with the conditions that hold for the nodes on which the guard is not true."""
+    """The guard of an earlier case, with the conditions that hold where the guard is not true."""
 
     guard: Typed
     ways: list[set[Typed]]
@@ -107,7 +107,7 @@ class _Above(NamedTuple):
 
 
 def taken_above(guards: Sequence[Typed | None]) -> Iterator[tuple[int, int | None]]:
-    """Yield the cases that are never reached because an earlier guard is true or unknown wherever the case applies.
+    """Yield the cases that are never reached, because an earlier guard is true or unknown wherever they apply.
 
     Args:
         guards: The guards in order; None for a final `else`.
@@ -137,13 +137,13 @@ def taken_above(guards: Sequence[Typed | None]) -> Iterator[tuple[int, int | Non
 
 
 def _weight(conditions: Collection[Typed]) -> int:
-    """Return how much conditions add to the limit of comparisons: lists of many values count several times."""
+    """Return how much conditions add to the limit of comparisons; a list of many values adds several."""
     lists = (arg.data for one in conditions for arg in one.args if one.op in _LISTS)
     return len(conditions) + sum(len(one) // _VALUES_A_CONDITION for one in lists if isinstance(one, tuple))
 
 
 def _taken(own: set[Typed], certain: set[Typed], above: Sequence[_Above]) -> tuple[bool, int | None]:
-    """Return whether earlier guards cover a case, and the index of a guard that covers it alone (None if no guard)."""
+    """Return whether earlier guards cover a case, with the index of a guard that alone does so, or None."""
     known = _subjects(own)
     ways = [_ways_to_fail(one.guard, known) if one.depends and known else one.ways for one in above]
     alone = next((place for place, each in enumerate(ways) if _none_is_left(own, each)), None)
@@ -158,7 +158,7 @@ def _only(ways: Sequence[set[Typed]]) -> set[Typed]:
 
 
 def _ways_to_fail(guard: Typed, known: Collection[Typed]) -> list[set[Typed]]:
-    """Return the conditions that hold if a guard is not true: one set per alternative, such as an operand of `and`."""
+    """Return the conditions that hold if a guard is not true, one set for each alternative."""
     default = guard.op == Op.DEFAULT and guard.args[1].op == Op.CONSTANT and guard.args[1].data is False
     inner = guard.args[0] if default else guard
     if inner.op != Op.AND:
@@ -171,7 +171,7 @@ def _none_is_left(conditions: set[Typed], ways: Sequence[set[Typed]]) -> bool:
 
 
 def _allowed(conditions: Collection[Typed]) -> dict[Typed, frozenset[Constant]]:
-    """Return the possible values of each compared graph; None in a set stands for every value that is not listed."""
+    """Return the possible values of each compared graph; None in a set means all values that are not listed."""
     allowed: dict[Typed, frozenset[Constant]] = {}
     for one in conditions:
         for subject, values in _listed(one, Op.EQ, Op.IN):
@@ -183,7 +183,7 @@ def _allowed(conditions: Collection[Typed]) -> dict[Typed, frozenset[Constant]]:
 
 
 def _listed(node: Typed, *operators: Op) -> Iterator[tuple[Typed, frozenset[Constant]]]:
-    """Yield the operand of a comparison with constants, and these constants, if the operator is in `operators`."""
+    """Yield the operand of a comparison with constants, and the constants, if its operator is in `operators`."""
     if node.op not in operators:
         return
     for subject, other in (node.args, node.args[::-1]):

@@ -1,4 +1,4 @@
-"""Warnings about strings that no Kubernetes object can have: keys, label values, names, and text of a template.
+"""Warnings about strings that no Kubernetes object can have: keys, label values, names, template text.
 
 The rules are those of the API server for new objects. Strings with invisible characters are skipped; W0706 reports
 them.
@@ -41,7 +41,7 @@ _OWNERS: Final = {"Deployment": "ReplicaSet", "CronJob": "Job"}
 """Kinds of objects that create the controllers which own pods."""
 _CONTROLLERS: Final = ("ReplicaSet", "StatefulSet", "DaemonSet", "Job", "Node", "ReplicationController")
 _LETTERS: Final = {"label": re.compile(r"[A-Za-z0-9_.*?-]+"), "name": re.compile(r"[a-z0-9.*?-]+")}
-"""Pattern of the characters that a string of each kind (label, name, …) can contain."""
+"""For each kind of string (label, name, …), the pattern of the characters that it can contain."""
 _REGULAR: Final = re.compile(r"[\^$|+(){}\[\]\\]")
 _PARTS: Final = frozenset({Op.STARTS_WITH, Op.ENDS_WITH, Op.CONTAINS})
 
@@ -58,7 +58,7 @@ def warn_of_template(checker: Checker, literal: Literal) -> None:
 
 
 def warn_of_values(checker: Checker, comparison: Comparison, node: Typed) -> None:
-    """Report comparisons of a label or name with strings that labels or names cannot have."""
+    """Report comparisons of a label or name with strings that no label or name can be."""
     for one, other, expr in zip(node.args, reversed(node.args), (comparison.right, comparison.left), strict=True):
         rule = _rule(one)
         if other.op != Op.CONSTANT or not isinstance(one.data, Input):
@@ -106,7 +106,7 @@ def _has_no_tag(image: Literal) -> bool:
 
 
 def warn_of_images_one_by_one(checker: Checker, call: Call) -> None:
-    """Report images without a tag in a condition on each image of a pod."""
+    """Report images without a tag in a condition on the images of a pod."""
     items = call.arguments[0]
     if isinstance(items, Path) and items.dotted == IMAGES and call.function.dotted in {"any", "all"}:
         for part in walk(call.arguments[1]):
@@ -115,7 +115,7 @@ def warn_of_images_one_by_one(checker: Checker, call: Call) -> None:
 
 
 def warn_of_parts(checker: Checker, call: Call, node: Typed | None) -> None:
-    """Report patterns in functions that compare literally, and characters that a field never has."""
+    """Report patterns where functions compare literally, and characters that a field never has."""
     if node is None or node.op not in {*_PARTS, Op.GLOB}:
         return
     field, part = node.args
@@ -183,7 +183,7 @@ def _meant_by_key(names: Names, text: str) -> str:
 
 
 def _rule(node: Typed) -> str:
-    """Return the naming rule (label, name, …) for the strings of a field; empty if any string is possible."""
+    """Return the naming rule (label, name, …) for the strings of a field; empty if every string is possible."""
     if not isinstance(node.data, Input) or node.op != Op.INPUT or (node.data.root, *node.data.path) in CHOICES:
         return ""
     root, name = node.data.root, node.data.path[0]

@@ -1,4 +1,4 @@
-"""Name resolution: fields, metrics, `let` names and functions that paths and calls refer to.
+"""Resolves names: fields, metrics, `let` names and functions in paths and calls.
 
 Only this module reads the environment. A path with a computed key becomes an operation on the key; one with a constant
 key is an ordinary input.
@@ -71,7 +71,7 @@ def _item(checker: Checker, path: Path, of: Type) -> Typed | None:
 
 
 def _is_in_scope(checker: Checker, path: Path) -> bool:
-    """Return whether a path may begin with `peer`, `victim` or `placement` in the current context; else report it."""
+    """Return whether a path may begin with `peer`, `victim` or `placement` here; report it if not."""
     if path.names[0] == "placement":
         if not checker.placing:
             checker.report("E0210", path.name_spans[0])
@@ -106,19 +106,19 @@ def _let(checker: Checker, path: Path, node: Typed | None) -> Typed | None:
 
 
 def _is_of_the_pod(item: Input) -> bool:
-    """Return whether an input has one value for each pod while the pod waits: `appliesTo` and `when` can read it."""
+    """Return whether an input has one value for each pending pod, so that `appliesTo` and `when` can read it."""
     return item.root in {"pod", "clock"} or (item.root == "group" and item.path[0] in GROUP_CONSTANTS)
 
 
 class _Closed(NamedTuple):
-    """Why a text cannot read an input: the code of the error, and the variant of its message."""
+    """Why a text cannot read an input: the code of the error and the variant of its message."""
 
     code: str
     variant: str = ""
 
 
 def _why_closed(checker: Checker, item: Input) -> _Closed | None:
-    """Return why the current part of a text cannot read an input; None if it can."""
+    """Return why the current part of a text cannot read an input; None if it can read the input."""
     phase = checker.environment.phase
     if phase == "pod" and not _is_of_the_pod(item):
         return _Closed("E0405", "group" if item.root == "group" else "")
@@ -132,7 +132,7 @@ def _why_closed(checker: Checker, item: Input) -> _Closed | None:
 
 
 def _why_let_is_closed(checker: Checker, node: Typed) -> _Closed | None:
-    """Return why the current part of a text cannot use a `let` name; None if it can."""
+    """Return why the current part of a text cannot use a `let` name; None if it can use the name."""
     phase, is_scalar = checker.environment.phase, node.type.shape is Shape.SCALAR
     if phase in {"pod", "group"}:
         is_early = is_scalar and node.local and not any(_why_closed(checker, item) for item in node.inputs)
@@ -213,7 +213,7 @@ def _no_such(checker: Checker, path: Path, size: int, suggestion: str, tail: str
 
 
 def _tail(checker: Checker, path: Path, parent: Names) -> str:
-    """Return the rest of an unquoted key after a path: `/gpu` in `pod.requests.nvidia.com/gpu`."""
+    """Return what follows a path in an unquoted key: `/gpu` in `pod.requests.nvidia.com/gpu`."""
     found = FIELDS.get(parent)
     if path.key is not None or found is None or not found.keyed:
         return ""
@@ -246,7 +246,7 @@ def _read(checker: Checker, path: Path, found: InputField) -> Typed | None:
 
 
 def _key(checker: Checker, expr: Expr, span: Span) -> Typed | None:
-    """Return the graph of a key: a string that is the same for every node."""
+    """Return the graph of a key, which must be a string that is the same for every node."""
     key = checker.check(expr)
     if key is not None and key.type.kind is not Kind.STRING:
         return checker.report("E0307", span, type=key.type, help=suggestions.to_string(key))
@@ -281,7 +281,7 @@ def check_call(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
 
 
 def _meant(checker: Checker, call: Call) -> str:
-    """Return the suggestion for a call with too many arguments; empty if there is none."""
+    """Return the suggestion for a call with too many arguments; empty without suggestion."""
     name, arguments = call.function.dotted, call.arguments
     if said := over_cluster(checker, call):
         return said.removeprefix("write `").removesuffix("`")
@@ -295,7 +295,7 @@ def _meant(checker: Checker, call: Call) -> str:
 
 
 def _over_all(name: str, condition: str) -> str:
-    """Return the fix for `any` or `all` without a list: over placed pods if the condition reads `peer`, else nodes."""
+    """Return the fix for `any` or `all` without a list: over placed pods if it reads `peer`, else over nodes."""
     if "peer." in condition:
         return f"node.pods.{name}({condition})"
     return f"count({condition}) " + ("> 0" if name == "any" else "== cluster.nodes")

@@ -1,4 +1,4 @@
-"""Analysis of how much a score can distinguish nodes, including values replaced by the `missing` arm.
+"""Determines how much a score distinguishes nodes, including values of the `missing` arm.
 
 A division by zero leaves a score missing on no node if every node has the divisor (its own cpu, memory or pods), and on
 all nodes if the divisor is the same for all.
@@ -23,7 +23,7 @@ _GRADUAL: Final = frozenset({
 
 
 class Spread(NamedTuple):
-    """Smallest and largest score between 0 and 100, and whether they barely differ."""
+    """The smallest and the largest score, between 0 and 100, and whether scores barely differ."""
 
     least: float
     most: float
@@ -31,7 +31,7 @@ class Spread(NamedTuple):
 
 
 def is_same(root: Typed) -> bool:
-    """Return whether a score is the same everywhere, because no part of it reads a node or a placement."""
+    """Return whether a score is always the same, because no part of it reads a node or placement."""
     return not any(_reads_nodes(node) or _reads_placement(node) for node in steps(root))
 
 
@@ -40,7 +40,7 @@ def _reads_placement(node: Typed) -> bool:
 
 
 def _reads_nodes(node: Typed) -> bool:
-    """Return whether an operation reads nodes directly, not only through its arguments."""
+    """Return whether an operation itself reads nodes, not only its arguments."""
     differs = node.type.shape is not Shape.SCALAR and node.op != Op.NORMALIZE
     return differs and all(arg.type.shape is Shape.SCALAR for arg in node.args)
 

@@ -1,4 +1,4 @@
-"""Array evaluator: programs over columns of nodes, and aggregates over all nodes or over the pods of each.
+"""Evaluates programs over columns of nodes, and aggregates over nodes and over placed pods, with arrays.
 
 A program is its typed graph in an order in which arguments come first. Evaluation is one loop over that list with a
 table of kernels. Results are cached in the frame by graph node, so programs share the evaluation of common expressions.
@@ -48,7 +48,7 @@ Fill: TypeAlias = Callable[[Frame, Steps], Any]
 
 
 def evaluate_columns(root: Typed, frame: Frame) -> Any:
-    """Return the value of a graph on all rows of a frame, in the array form of the kernels; cached in the frame."""
+    """Return the value of a graph on all rows of a frame as an array; cached in the frame."""
     value = frame.memo.get(root, _ABSENT)
     if value is not _ABSENT:
         return value
@@ -61,13 +61,13 @@ KERNELS.update(item_kernels(evaluate_columns))
 
 @per_graph
 def _plan(root: Typed) -> tuple[Fill, Steps]:
-    """Return the function and the steps that evaluate a graph; the root is left out, so that a cache cannot hold it."""
+    """Return the function and the steps that evaluate a graph, but not the graph, so that caches do not hold it."""
     plan = _steps(root)
     return _fill_of(plan), plan[:-1]
 
 
 class Batch:
-    """Graphs that are evaluated together, so that common parts and the setup run once."""
+    """Graphs that are evaluated together, so that common parts are evaluated once."""
 
     __slots__ = ("_fill", "_steps")
 
@@ -103,12 +103,12 @@ def _fill(frame: Frame, plan: Steps) -> Any:
 
 @np.errstate(all="ignore")
 def _fill_quietly(frame: Frame, plan: Steps) -> Any:
-    """Evaluate the steps of a graph with NumPy's floating-point warnings off."""
+    """Evaluate the steps of a graph without floating-point warnings of NumPy."""
     return _fill(frame, plan)
 
 
 class Truth(NamedTuple):
-    """Value of a condition: true, false or unknown; never true and unknown at once.
+    """The value of a condition on rows: true, false or unknown; never true and unknown at once.
 
     Shapes: (R,) each for a condition over nodes, else plain bools.
     """
@@ -132,7 +132,7 @@ def run_program(program: Program, frame: Frame) -> Value:
 
 
 def missing_inputs(program: Program, frame: Frame, among: Mask) -> Iterator[tuple[Input, Mask]]:
-    """Find the inputs whose absence makes a program's value missing or unknown on some rows.
+    """Return the inputs because of which a program's value is missing or unknown on some rows.
 
     Returns:
         Inputs with their rows. A row belongs to the first such input in the text; to none if the value is present, or
@@ -160,7 +160,7 @@ def missing_inputs(program: Program, frame: Frame, among: Mask) -> Iterator[tupl
 
 
 def why_missing(root: Typed, frame: Frame) -> Any:
-    """Return numbers per row that differ if a value is missing on these rows for different reasons.
+    """Return a number for each row that differs between different reasons for a missing value.
 
     Returns:
         Numbers by row, or one for all: 0 if the value is present, otherwise a hash of the reason.
@@ -181,7 +181,7 @@ def why_missing(root: Typed, frame: Frame) -> Any:
 
 
 def _causes(node: Typed, frame: Frame, rows: Mask) -> list[tuple[Typed, Mask]]:
-    """Return the arguments that can make a value missing, each with the rows for which the argument is evaluated."""
+    """Return the arguments that can make a value missing, each with the rows on which it is evaluated."""
     if node.op in AGGREGATES:
         return _causes_of_aggregate(node, frame, rows)
     if node.op != Op.IF:
@@ -193,7 +193,7 @@ def _causes(node: Typed, frame: Frame, rows: Mask) -> list[tuple[Typed, Mask]]:
 
 
 def _causes_of_aggregate(node: Typed, frame: Frame, rows: Mask) -> list[tuple[Typed, Mask]]:
-    """Return the causes of a missing aggregate: a missing domain key, or missing values in the whole domain."""
+    """Return the causes of a missing aggregate: a missing key, or missing values in the whole domain."""
     evaluate_columns(node.inner[0], frame)
     homeless = [(key, rows & _missing_rows(key, frame.memo)) for key in node.args]
     settled = functools.reduce(operator.and_, [~found for _, found in homeless], rows)
@@ -201,7 +201,7 @@ def _causes_of_aggregate(node: Typed, frame: Frame, rows: Mask) -> list[tuple[Ty
 
 
 def missing_rows(node: Typed, frame: Frame) -> Any:
-    """Return the mask of the rows on which a graph has no value; one bool if all rows are equal."""
+    """Return a mask of the rows on which a graph has no value; one bool if all rows are equal."""
     evaluate_columns(node, frame)
     return _missing_rows(node, frame.memo)
 
@@ -239,7 +239,7 @@ def _mask(value: Mask | bool, rows: int) -> Mask:
 
 @functools.lru_cache(maxsize=64)
 def _constant_mask(rows: int, *, value: bool) -> Mask:
-    """Return a constant mask; it is shared and read-only."""
+    """Return a mask with the same value for all rows; it is shared and read-only."""
     mask = np.full(rows, value, np.bool_)
     mask.flags.writeable = False
     return mask
@@ -254,7 +254,7 @@ Ids = npt.NDArray[np.int64]
 
 
 class Depends(enum.IntEnum):
-    """Inputs of a placed pod's contribution to an aggregate over pods; they decide how long it can be reused."""
+    """The inputs on which a placed pod's contribution to an aggregate depends, and thus how long it can be reused."""
 
     PEER = 0
     """The contribution reads only the placed pod: one counter serves all pending pods."""
@@ -265,7 +265,7 @@ class Depends(enum.IntEnum):
 
 
 def depends(node: Typed) -> Depends:
-    """Return which inputs the argument of an aggregate over pods (`node.pods.*`) reads."""
+    """Return on which inputs the argument of an aggregate over pods (`node.pods.*`) depends."""
     [inner] = node.inner
     if node.op in POD_EXTREMES or not inner.local or not all(map(_is_of_pods, inner.inputs)):
         return Depends.ROW
@@ -273,7 +273,7 @@ def depends(node: Typed) -> Depends:
 
 
 def _is_of_pods(item: Input) -> bool:
-    """Return whether an input is decided by a placed pod or the scheduled pod alone, at any time."""
+    """Return whether a placed pod or the scheduled pod alone determines an input, at any time."""
     if item.root == "group":
         return item.path[0] in GROUP_CONSTANTS
     return item.root in {"peer", "pod"} and item.path[0] != "age"
@@ -304,7 +304,7 @@ def aggregate_over(node: Typed, frame: Frame) -> Floats | float:
 def sums_with_one_changed(
     node: Typed, ids: Ids, size: int, before: Floats, places: npt.NDArray[np.integer], now: Floats
 ) -> Floats | None:
-    """Return, for each row, the sum or mean of its domain as if only the value of this row had changed.
+    """Return for each row the sum or mean of its domain as if only the value of this row had changed.
 
     Args:
         node: A sum or a mean over nodes.
@@ -373,7 +373,7 @@ def pod_weights_over(node: Typed, frame: Frame) -> Floats:
 
 
 def _inner(node: Typed, frame: Frame) -> tuple[Floats | None, Mask]:
-    """Return the values that an aggregate reduces (None for a count), and the mask of rows or pods that it includes."""
+    """Return the values that an aggregate reduces (None for a count), with a mask of the included rows or pods."""
     value: Any = evaluate_columns(node.inner[0], frame)
     if node.op in {Op.COUNT_NODES, Op.COUNT_PODS}:
         return None, np.broadcast_to(value[0], (frame.rows,))
@@ -382,7 +382,7 @@ def _inner(node: Typed, frame: Frame) -> tuple[Floats | None, Mask]:
 
 
 def _domains(key: Typed, frame: Frame) -> tuple[Ids, int]:
-    """Return the topology domain of each row, numbered from 1 (0 for rows without a domain), and the number of domains.
+    """Return the topology domain of each row, from 1 on (0 without domain), and the number of domains.
 
     Shapes: (N,).
     """
@@ -399,7 +399,7 @@ def _domains(key: Typed, frame: Frame) -> tuple[Ids, int]:
 
 
 def _reduced(node: Typed, ids: Ids, size: int, values: Floats | None, present: Mask) -> Floats:
-    """Reduce values per domain id. Shapes: ids, values and present (R,) -> (size,)."""
+    """Return the values reduced for each domain. Shapes: ids, values and present (R,) -> (size,)."""
     if not present.all():
         ids, values = ids[present], None if values is None else values[present]
     if values is None:
@@ -422,7 +422,7 @@ def _extremes(op: str, ids: Ids, size: int, values: Floats) -> Floats:
 
 
 def _sums(ids: Ids, size: int, values: Floats) -> Floats:
-    """Return the exact sum of the values per domain id, rounded once, so that the order of rows does not matter.
+    """Return the exact sum of each domain, rounded once, so that the order of rows does not matter.
 
     Integers are exact in any order while all partial sums are. Other values are split into integer multiples of two
     units if possible, because `fsum` is slow.
@@ -438,7 +438,7 @@ def _sums(ids: Ids, size: int, values: Floats) -> Floats:
 
 
 def _split(values: Floats) -> tuple[tuple[Floats, float], tuple[Floats, float]] | None:
-    """Split values into multiples of a coarse and of a fine unit that can be summed without rounding errors.
+    """Return values as multiples of a coarse and a fine unit, which can be summed without rounding errors.
 
     Returns:
         The integer multiples of each unit, and the unit; None if magnitudes differ too much.

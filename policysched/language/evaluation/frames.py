@@ -1,4 +1,4 @@
-"""`Frame`, the protocol of the rows that programs are evaluated on, and lookup tables over string codes.
+"""`Frame`: protocol of the rows on which programs are evaluated; lookup tables over string codes.
 
 This module does not know where columns come from. Strings are codes of an interner, so comparing a label with a
 constant is one integer comparison. A lookup table has a function's result for every code seen so far, so each distinct
@@ -29,29 +29,29 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 
 
 FIRST_OWN: Final = 1 << 30
-"""First string code that a frame assigns to strings unknown to the interner; interner codes are smaller."""
+"""The first code that a frame assigns to strings without interner code; interner codes are smaller."""
 _LASTING: Final = 1 << 40
 
 
 class StringInterner(Protocol):
-    """The part of a string interner that programs read; codes keep their meaning until `stamp` changes."""
+    """The part of an interner that programs read; codes keep their meaning until `stamp` changes."""
 
     @property
     def stamp(self) -> int:
-        """Return a number that changes when codes can get other meanings; it never changes while a program runs."""
+        """Return a number that changes if codes may get other meanings; it never changes while a program runs."""
 
     def find(self, text: str) -> int:
-        """Return the code of a text; -1 if the text has no code, so that no column contains it."""
+        """Return the code of a text; -1 for a text without code, which no column contains."""
 
     def text(self, code: int) -> str:
         """Return the text that has a code."""
 
     def __len__(self) -> int:
-        """Return the number of codes; every code is smaller."""
+        """Return the number of codes, which is larger than every code."""
 
 
 class FrameStrings:
-    """The strings of one frame: the strings of the interner, and strings that only this frame knows.
+    """The strings of one frame: those of the interner, and those that only this frame knows.
 
     Results of `concat` and values of pods differ for every pod. They get codes that are valid in this frame only, so
     the process's interner grows only with nodes. A code means the same string for the life of the frame, and nothing in
@@ -85,14 +85,14 @@ class FrameStrings:
         return self._texts[code - FIRST_OWN] if code >= FIRST_OWN else self.base.text(code)
 
     def own(self, codes: Codes) -> Mask | None:
-        """Return a mask of the strings that only this frame knows; None if there are none. Shapes: (R,) -> (R,)."""
+        """Return a mask of the strings that only this frame knows; None without such strings. Shapes: (R,) -> (R,)."""
         if not self._texts:
             return None
         found: Mask = codes >= FIRST_OWN
         return found if found.any() else None
 
     def read(self, codes: Codes) -> Codes:
-        """Convert a column of the interner's codes to the codes of this frame, in which equal strings have equal codes.
+        """Return a column of interner codes in codes of this frame, in which equal strings have equal codes.
 
         A string that this frame created before the interner learned it keeps the frame's code. Shapes: (R,) -> (R,).
         """
@@ -106,7 +106,7 @@ class FrameStrings:
         return np.where(late[places] == codes, own[places], codes)
 
     def lasting(self, codes: Codes) -> npt.NDArray[np.int64]:
-        """Return numbers for strings that are comparable between frames, up to hash collisions. Shapes: (R,)."""
+        """Return numbers for strings that can be compared between frames, up to hash collisions. Shapes: (R,)."""
         numbers = codes.astype(np.int64)
         own = self.own(codes)
         if own is not None:
@@ -123,7 +123,7 @@ class Frame(Protocol):
 
     @property
     def strings(self) -> FrameStrings:
-        """Strings of the columns, including those known only to this frame; valid for the life of `memo`."""
+        """The strings of the columns, also those known only to this frame; valid as long as `memo`."""
 
     @property
     def rows(self) -> int:
@@ -131,14 +131,14 @@ class Frame(Protocol):
 
     @property
     def feasible(self) -> Mask | None:
-        """Rows over which `normalize` takes its maximum, None for all; shape (R,)."""
+        """The rows over which `normalize` takes its maximum; None for all rows. Shapes: (R,)."""
 
     @property
     def memo(self) -> dict[Any, Any]:
         """Cached results of programs on this frame, shared by all programs."""
 
     def column(self, item: Input) -> npt.NDArray[Any]:
-        """Return an input that differs between rows: of a node, a metric, or, on a frame of placed pods, of a peer.
+        """Return the values of an input that differs between rows: of a node, a metric or a placed pod (`peer`).
 
         On a frame of placed pods, inputs of nodes are those of each pod's node. Ages are rounded down to 10 s and never
         negative.
@@ -184,7 +184,7 @@ _MOST_PAIRS: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """Format of a lookup table: its dtype, the value for a missing string, and the mark of an uncomputed cell.
+    """The format of a lookup table: type, value for a missing string, and mark of cells that are not computed.
 
     The mark is the largest value of the dtype, so a maximum shows whether any cell is not computed.
     """
@@ -200,7 +200,7 @@ TESTS: Final = Content(np.int8, 2, 127)
 
 
 class Lookup:
-    """Lookup table for a function of a string: the result by string code."""
+    """A lookup table of a function of a string: the result by string code."""
 
     def __init__(self, content: Content, function: Callable[[str], float]) -> None:
         self._content = content
@@ -214,7 +214,7 @@ class Lookup:
         return values
 
     def take(self, codes: Codes, strings: FrameStrings) -> Array:
-        """Return the results for a column. Shapes: (R,) -> (R,)."""
+        """Return the function's results for a column of codes. Shapes: (R,) -> (R,)."""
         own = strings.own(codes)
         if own is None:
             return self._known(codes, strings.base)
@@ -243,7 +243,7 @@ def each_text(function: Callable[[str], float], codes: Codes, strings: FrameStri
 
 
 class PairLookup:
-    """Lookup table for a function of two strings, sorted by the pair of string codes."""
+    """A lookup table of a function of two strings, sorted by the pair of codes."""
 
     def __init__(self, content: Content, function: Callable[[str, str], float], most: int = _MOST_PAIRS) -> None:
         self._content = content
@@ -256,7 +256,7 @@ class PairLookup:
         self._values = np.array([self._content.missing], self._content.dtype)
 
     def take(self, left: Codes, right: Codes, strings: FrameStrings) -> Array:
-        """Return the results for two columns. Shapes: (R,), (R,) -> (R,)."""
+        """Return the function's results for two columns of codes. Shapes: (R,), (R,) -> (R,)."""
         if strings.own(left) is None and strings.own(right) is None:
             return self._known(left, right, strings)
         return PairLookup(self._content, self._function)._known(left, right, strings)
@@ -284,13 +284,13 @@ class PairLookup:
 
 
 class Tables:
-    """All lookup tables for the string codes of one interner."""
+    """The lookup tables for the string codes of one interner."""
 
     __slots__ = ("__weakref__", "_kept", "stamp")
 
     def __init__(self, stamp: int = 0) -> None:
         self.stamp = stamp
-        """Stamp of the interner; codes of another stamp have other meanings."""
+        """The interner's stamp for which the tables are valid."""
         self._kept: OrderedDict[Hashable, Any] = OrderedDict()
 
     def keep(self, key: Hashable, make: Callable[[], Any]) -> Any:
@@ -306,7 +306,7 @@ class Tables:
 
 
 class Members:
-    """A list of constant strings, as a mask over string codes."""
+    """A list of constant strings as a mask over string codes."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._texts = texts
@@ -314,7 +314,7 @@ class Members:
         self._mask = np.zeros(0, np.bool_)
 
     def take(self, codes: Codes, strings: FrameStrings) -> Mask:
-        """Return where a column's string is in the list. Shapes: (R,) -> (R,)."""
+        """Return a mask of the elements of a column whose string is in the list. Shapes: (R,) -> (R,)."""
         if strings.own(codes) is not None:
             return np.isin(codes, [code for text in self._texts if (code := strings.find(text)) >= 0])
         base = strings.base
@@ -332,7 +332,7 @@ _TABLES: weakref.WeakKeyDictionary[StringInterner, Tables] = weakref.WeakKeyDict
 
 
 def tables_of(strings: StringInterner) -> Tables:
-    """Return the lookup tables for the string codes of an interner, created at the first call."""
+    """Return the lookup tables for the codes of an interner; created at the first call."""
     tables = _TABLES.get(strings)
     if tables is None or tables.stamp != strings.stamp:
         tables = _TABLES[strings] = Tables(strings.stamp)

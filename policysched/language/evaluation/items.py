@@ -1,4 +1,4 @@
-"""Array kernels of `any`, `all`, `min` and `max` over a list, whose items are the rows of their own frame.
+"""Array kernels of `any`, `all`, `min` and `max` over a list, whose items are rows of a frame of their own.
 
 A list and the values of its items are the same for all nodes: conditions and values read the item, the pod and the
 time, never a node.
@@ -22,7 +22,7 @@ _EXTREMES: Final = {Op.MIN_ITEMS: np.min, Op.MAX_ITEMS: np.max}
 
 
 class ItemsFrame:
-    """A frame with the items of a list as rows; pod and time are those of the outer frame."""
+    """A frame whose rows are the items of a list; pod and time are those of the outer frame."""
 
     __slots__ = ("_around", "_items", "feasible", "memo", "rows", "strings")
 
@@ -36,11 +36,11 @@ class ItemsFrame:
 
     @property
     def now(self) -> float:
-        """Time of the frame that contains the list. Units: seconds since 1970, UTC."""
+        """The time of the outer frame. Units: seconds since 1970, UTC."""
         return self._around.now
 
     def column(self, item: Input, /) -> npt.NDArray[Any]:  # noqa: ARG002 - items are the only column
-        """Return the items: codes of strings, or quantities."""
+        """Return the items of the list: codes of strings, or quantities."""
         if all(isinstance(one, str) for one in self._items):
             return np.array([self.strings.code(str(one)) for one in self._items], np.int32)
         return np.array(self._items, np.float64)

@@ -1,4 +1,4 @@
-"""Array kernels: inputs, logic, comparisons, lists, conditionals, time, aggregates and arithmetic.
+"""Array kernels of inputs, logic, comparisons, lists, conditionals, time, aggregates and arithmetic.
 
 The form of a value depends on its kind: a pair of masks (true, unknown) for a condition, float64 with NaN for a
 quantity, int32 codes with -1 for a string or version, a tuple or None for a list. A value that is the same for every
@@ -54,14 +54,14 @@ Text: TypeAlias = Codes | str | None
 LIMIT: Final = math.ldexp(1.0, LIMIT_BITS)
 _LARGEST_METRIC: Final = math.ldexp(1.0, INPUT_BITS)
 FEW_ITEMS: Final = 8
-"""Longest list whose items are compared with a column one after another; longer lists use a lookup table."""
+"""Maximum length of a list whose items are compared with a column one by one; else a lookup table is used."""
 # Neither a code nor the mark of a missing string.
 _UNKNOWN_TEXT: Final = -2
 
 
 @dataclass(slots=True)
 class Run:
-    """Context of one evaluation: the frame, the values cached in it, and its strings."""
+    """The context of one evaluation: the frame, the values cached in it, and its strings."""
 
     frame: Frame
     memo: dict[Any, Any]
@@ -69,11 +69,11 @@ class Run:
 
     @property
     def tables(self) -> Tables:
-        """Lookup tables for the string codes of the frame's interner."""
+        """The lookup tables for the codes of the frame's interner."""
         return tables_of(self.strings.base)
 
     def known(self, text: str) -> int:
-        """Return the code of a text; a code that no row has if no column contains the text."""
+        """Return the code of a text; for a text that no column contains, a code that no row has."""
         code = self.strings.find(text)
         return _UNKNOWN_TEXT if code < 0 else code
 
@@ -148,7 +148,7 @@ def _keyed(run: Run, node: Typed) -> Any:
 
 
 def _stack(run: Run, node: Typed) -> Any:
-    """Stack the values of G graphs. Shapes: (G, R), or (G, 1) if no value differs between rows."""
+    """Return the values of G graphs as one array. Shapes: (G, R), or (G, 1) if no value differs between rows."""
     kind = node.type.kind
     if node.inner and (kind is Kind.QUANTITY or kind is Kind.BOOL):
         return _constants(node)
@@ -177,7 +177,7 @@ def _constants(node: Typed) -> Any:
 
 
 def _laid(values: list[Any], dtype: Any) -> npt.NDArray[Any]:
-    """Stack arrays or scalars into one array with a row for each."""
+    """Return arrays or scalars as one array with an array row for each."""
     if any(isinstance(value, np.ndarray) and value.ndim for value in values):
         return np.array(np.broadcast_arrays(*values), dtype)
     return np.array(values, dtype)[:, None]
@@ -378,7 +378,7 @@ VALUES: Final[Mapping[str, Kernel]] = {
 
 
 def bounded(node: Typed, value: Number) -> Number:
-    """Limit a value to the largest allowed magnitude, if the static bounds of its graph node allow larger values."""
+    """Return a value limited to the largest allowed magnitude, if static bounds allow larger values."""
     if node.high <= LIMIT_BITS:
         return value
     return np.minimum(np.maximum(value, -LIMIT), LIMIT)

@@ -1,4 +1,4 @@
-"""Scalar interpreter: the reference value of a program for one node, in plain Python.
+"""Interprets a program for one node in plain Python, which is the reference for the array kernels.
 
 It shares no code with the array kernels, with which tests compare it: numbers are parsed by Decimal, patterns matched
 by sets of positions, versions compared by parts. Missing values and unknown conditions are None. It also evaluates
@@ -37,11 +37,11 @@ Scalar: TypeAlias = str | float | bool | tuple[Any, ...] | None
 
 
 class ScalarFrame(Protocol):
-    """One node and one pod as input of the interpreter; for a placed pod, the placed pod and its node."""
+    """One node and one pod as input of the interpreter; or a placed pod with its node."""
 
     @property
     def feasible(self) -> Sequence[ScalarFrame]:
-        """Frames of the feasible nodes; this frame's node is among them if it is feasible."""
+        """The frames of the feasible nodes, with this frame's node if it is feasible."""
 
     @property
     def now(self) -> float:
@@ -49,15 +49,15 @@ class ScalarFrame(Protocol):
 
     @property
     def nodes(self) -> Sequence[ScalarFrame]:
-        """Frames of all nodes, including the node of this frame."""
+        """The frames of all nodes, with the node of this frame."""
 
     @property
     def placement(self) -> Sequence[ScalarFrame]:
-        """Frames of the nodes of the placement that a placement rule is evaluated for."""
+        """The frames of the nodes of the placement for which a placement rule is evaluated."""
 
     @property
     def pods(self) -> Sequence[ScalarFrame]:
-        """Frames of the pods on this node: each has the `peer.` inputs of its pod and all inputs of its node."""
+        """The frames of the pods on this node, each with the `peer.` inputs of its pod and the inputs of the node."""
 
     def value(self, item: Input) -> str | float | bool | tuple[str, ...] | None:
         """Return the value of an input on this node and pod; None if the value is missing."""
@@ -74,7 +74,7 @@ _Kept: TypeAlias = dict[tuple[Typed, Hashable], Scalar]
 
 
 class Unknown(enum.Enum):
-    """Marker for the third value of a condition: neither true nor false."""
+    """Marker for a condition that is neither true nor false."""
 
     UNKNOWN = "unknown"
 
@@ -89,7 +89,7 @@ def interpret(program: Program, frame: ScalarFrame) -> Scalar | Unknown:
 
 
 def weigh(node: Typed, peer: ScalarFrame) -> float:
-    """Return the contribution of one placed pod to an aggregate over pods; 0 for a pod without a value.
+    """Return a placed pod's contribution to an aggregate over pods; 0 for a pod without a value.
 
     Args:
         node: A node of a program's graph whose operation is one of `POD_AGGREGATES`.
@@ -100,7 +100,7 @@ def weigh(node: Typed, peer: ScalarFrame) -> float:
 
 
 def constant_value(node: Typed) -> Constant:
-    """Return the value of a graph without inputs, cached for all graphs; None if the graph has inputs."""
+    """Return the value of a graph without inputs, cached; None for a graph with inputs."""
     if node.inputs or not node.local:
         return None
     for one in steps(node, known=_CONSTANTS):
@@ -138,7 +138,7 @@ def _operate(node: Typed, args: list[Scalar], frame: ScalarFrame, kept: _Kept) -
 
 
 def _strictly(node: Typed, args: list[Any]) -> Scalar:
-    """Return an operation's value for present arguments; None if a string is too long."""
+    """Return the value of an operation on present arguments; None if a string is too long."""
     if node.op in TAKEN and node.type.optional and not TAKEN[node.op](*args):
         return None
     if node.op in _ORDERINGS and node.args[0].type.kind is Kind.VERSION:

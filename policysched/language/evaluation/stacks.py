@@ -1,4 +1,4 @@
-"""Stacked evaluation: expressions that differ only in their leaves are evaluated together, in one array.
+"""Evaluates expressions that differ only in their leaves together, as one array.
 
 Policies often contain the same expression with different constants: twenty conditions `node.free.memory >= X` are one
 comparison of a memory column with a column of constants. A stack consists of graphs that differ only in leaves:
@@ -23,13 +23,13 @@ _BROADCAST: Final = frozenset({
     Op.ONLY, Op.ADD, Op.SUBTRACT, Op.MULTIPLY, Op.DIVIDE, Op.NEGATE, Op.ABS, Op.ROUND, Op.CLAMP, Op.SCALE, Op.LEAST,
     Op.GREATEST,
 })  # fmt: skip
-"""Operations whose kernels can evaluate several graphs at once."""
+"""The operations whose kernels can evaluate several graphs at once."""
 _ANY: Final = "any"
-"""Placeholder in a shape for a leaf that may differ between the graphs of this shape."""
+"""Placeholder in a shape for a leaf in which graphs of the shape may differ."""
 
 
 def alike(roots: Sequence[Typed]) -> list[list[int]]:
-    """Group graphs of equal shape; return the indices of each group's graphs, ordered by the first index."""
+    """Return the indices of graphs grouped by equal shape, ordered by the first index of each group."""
     places: dict[Typed, list[int]] = {}
     for place, root in enumerate(roots):
         places.setdefault(_shape(root), []).append(place)
@@ -37,7 +37,7 @@ def alike(roots: Sequence[Typed]) -> list[list[int]]:
 
 
 def stack(roots: Sequence[Typed]) -> Typed:
-    """Combine graphs of one shape into one graph, whose value has one row per graph, or is equal for all graphs.
+    """Return one graph for graphs of one shape; its value has one array row per graph, or is equal for all.
 
     Shapes: (G, R), (G, 1) or that of a single graph.
     """
@@ -64,7 +64,7 @@ def stack(roots: Sequence[Typed]) -> Typed:
 
 @per_graph
 def _shape(root: Typed) -> Typed:
-    """Return the shape of a graph: the graph with placeholders for the leaves that may differ."""
+    """Return the shape of a graph: placeholders replace the leaves in which graphs may differ."""
     made: dict[Typed, Typed] = {}
     for node in steps(root):
         if _is_leaf(node):
@@ -83,7 +83,7 @@ def _is_leaf(node: Typed) -> bool:
 
 
 def _is_distinguished(node: Typed, arg: Typed) -> bool:
-    """Return whether an argument must be equal in all graphs, because kernels accept only one text or list for it.
+    """Return whether an argument must be equal in all graphs, because kernels accept only one text or list.
 
     A text that a column is compared with may differ, and so may a short list in which a column is searched.
     """

@@ -1,4 +1,4 @@
-"""Implementations of the string functions on arrays of nodes.
+"""Array kernels of the string functions.
 
 Every function is written for one string (or two) and applied to rows through a lookup table.
 """
@@ -23,11 +23,11 @@ _DECIMAL: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 _LARGEST: Final = math.ldexp(1.0, INPUT_BITS)
 _SHORT: Final = 256
 _LONGEST_CACHED: Final = 1024
-"""Longest pattern whose split parts are cached; longer patterns are split at each use. Units: characters."""
+"""Maximum length of a pattern whose split parts are cached. Units: characters."""
 
 
 def parse_number(text: str) -> float:
-    """Return the number that a text states; NaN if the text is not a number, is too long or reaches 2^64."""
+    """Return the number that a text states; NaN if it is no number, is too long, or reaches 2^64."""
     if len(text) > MAX_TEXT or _DECIMAL.fullmatch(text) is None:
         return math.nan
     value = float(text)
@@ -57,7 +57,7 @@ def matches(text: str, pattern: str) -> bool:
 
 
 def _parts(pattern: str) -> tuple[str, tuple[str, ...], str | None, int]:
-    """Split a `glob` pattern at its stars (`*`).
+    """Return the parts of a `glob` pattern between its stars (`*`).
 
     Returns:
         The parts before the first star, between stars, and after the last (None without a star), and the smallest
@@ -72,7 +72,7 @@ _remembered_parts: Final = lru_cache(maxsize=256)(_parts)
 
 
 def _places(text: str, wanted: str) -> dict[str, int]:
-    """Return, for each wanted character, its positions in a text as a bit mask."""
+    """Return the positions of each wanted character in a text, as a bit mask."""
     found = dict.fromkeys(wanted, 0)
     if len(text) <= _SHORT:
         for place, character in enumerate(text):
@@ -91,7 +91,7 @@ def _fits(text: str, start: int, part: str) -> bool:
 
 
 def _find(text: str, part: str, start: int, end: int, places: Mapping[str, int]) -> int:
-    """Return the end of the first match of a pattern part in text[start:end]; -1 if there is none."""
+    """Return the end of a pattern part's first match in text[start:end]; -1 without a match."""
     if "?" not in part:
         place = text.find(part, start, end)
         return -1 if place < 0 else place + len(part)
@@ -178,7 +178,7 @@ def _joined(parts: Sequence[str], longest: int) -> str | None:
 
 
 def _around(run: Run, parts: list[Text], place: int, longest: int) -> Codes:
-    """Concatenate a column with the texts before and after it in a `concat` call."""
+    """Return a column with the texts before and after it in a `concat` call."""
     before, after = (_joined(cast("list[str]", texts), longest) for texts in (parts[:place], parts[place + 1 :]))
     column, code = cast("Codes", parts[place]), run.strings.code
     if before is None or after is None:

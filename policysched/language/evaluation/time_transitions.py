@@ -1,4 +1,4 @@
-"""Computes the next time at which a program's value can change only because time passes.
+"""Computes when the value of a program can next change only because time passes.
 
 This is a pure function of the graph; callers set a timer for that time and call it again. It is exact for comparisons
 of an age with a constant, and for `clock`, `hour` and `weekday` in any combination. Other uses of an age are checked
@@ -22,7 +22,7 @@ from policysched.language.ir.graph import TIME, Input, Op, Typed, steps
 AGE_STEP: Final = 10.0
 """Step to whose multiples ages are rounded down. Units: seconds."""
 AGAIN: Final = 30.0
-"""Interval after which an unpredictable value is checked again. Units: seconds."""
+"""Time after which a value that cannot be predicted is computed again. Units: seconds."""
 HOUR: Final = 3600.0
 _AGES: Final = frozenset(Input(root, ("age",)) for root in ("node", "pod", "peer"))
 # A week of hours, and some.
@@ -34,7 +34,7 @@ Ages: TypeAlias = Callable[[Input], npt.ArrayLike]
 
 
 class _Moment:
-    """A frame that contains only the time."""
+    """A frame that has only the time."""
 
     def __init__(self, now: float) -> None:
         self.now = now
@@ -76,7 +76,7 @@ def _moments(root: Typed, ages: Ages, now: float) -> Iterator[float]:
 
 
 def _age_limits(node: Typed) -> tuple[Input, tuple[float, ...]] | None:
-    """Return the age input of a comparison with a constant, and the ages at which the result changes; else None."""
+    """Return the age input of a comparison with a constant, with the ages at which the result changes; else None."""
     if node.op not in _MIRRORED:
         return None
     (left, right), op = node.args, node.op
@@ -92,7 +92,7 @@ def _age_limits(node: Typed) -> tuple[Input, tuple[float, ...]] | None:
 
 
 def _crossings(ages: npt.NDArray[np.float64], ends: tuple[float, ...], now: float) -> Iterator[float]:
-    """Yield, for each limit in `ends`, the time at which the next of the ages reaches it."""
+    """Yield for each limit in `ends` the time at which the next of the ages reaches it."""
     known = ages[np.isfinite(ages)]
     for end in ends:
         oldest = known[known < end].max(initial=-math.inf)
@@ -102,7 +102,7 @@ def _crossings(ages: npt.NDArray[np.float64], ends: tuple[float, ...], now: floa
 
 
 def _next_change(node: Typed, now: float) -> float:
-    """Return when the value of a graph that reads only the time changes next; the end of the search if it does not."""
+    """Return when the value of a graph that reads only the time next changes; else the end of the search."""
     leaves = [one for one in steps(node) if one.op in _READINGS]
     before = _at(node, now)
     moment = now
@@ -135,7 +135,7 @@ _READINGS: Final[Mapping[str, Callable[[datetime, tuple[str, ...]], tuple[object
 
 
 def _next_reading(node: Typed, now: float) -> float:
-    """Return when `hour`, `weekday` or `clock` changes next: at a full minute, or when summer time begins or ends."""
+    """Return when `hour`, `weekday` or `clock` next changes: at a full minute, or with summer time."""
     data, read = cast("tuple[str, ...]", node.data), _READINGS[node.op]
     local = local_time(now, data[-1])
     shown, wait = read(local, data)

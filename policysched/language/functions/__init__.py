@@ -1,4 +1,4 @@
-"""Functions of the language: signatures and type checks of calls, one module per subject.
+"""The functions of the language: signatures and type checks of calls, one module for each subject.
 
 `language.evaluation` computes the values.
 """

@@ -1,4 +1,4 @@
-"""Function signatures, the type checker's interface for functions, and checks that several functions share.
+"""Signatures of functions, the interface of the type checker for functions, and shared checks.
 
 A rule takes the checker and a call. It returns the typed graph of the call, or reports an error and returns None. The
 checker itself is in `checking`, which imports the functions.
@@ -19,18 +19,18 @@ from policysched.language.messages import foreign_calls, suggestions
 from policysched.language.messages.diagnostics import Diagnostic, diagnose
 
 MAX_DIAGNOSTICS: Final = 50
-"""Largest number of errors reported per text, as many as a status shows; then checking stops."""
+"""Maximum number of errors per text, as many as a status shows; beyond it, checking stops."""
 LONGEST_QUOTE: Final = 60
-"""Longest quote of an expression in a help text; longer expressions are left out. Units: characters."""
+"""Maximum length of an expression quoted in a help text; longer expressions are left out. Units: characters."""
 Bounds: TypeAlias = dict[Typed, tuple[float, float]]
-"""Smallest and largest value of each graph."""
+"""The smallest and the largest value of each graph."""
 Phase: TypeAlias = Literal["pod", "filter", "score", "preemption", "let", "group", "placement"]
-"""Kind of policy field that contains an expression; it decides which inputs the expression may read."""
+"""The kind of policy field that has an expression, which decides which inputs the expression may read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What an expression may refer to: the kind of its field, `let` definitions and metrics.
+    """What an expression may refer to: inputs of the field's kind, `let` definitions and metrics.
 
     Attributes:
         phase: `pod` for `appliesTo` and `when`; `group` for the `when` of a placement rule, `placement` for its other
@@ -49,13 +49,13 @@ class Environment:
     normalized: bool = False
     present: frozenset[Typed] = frozenset()
     used: set[str] = field(default_factory=set, compare=False)
-    """The `let` names that compiled texts used; shared by all environments derived from this environment."""
+    """The `let` names that compiled texts used, which all environments derived from this one share."""
     bounds: tuple[Bounds, Bounds] = field(default_factory=lambda: ({}, {}), compare=False, repr=False)
-    """Caches of the possible and of the usual ranges of graphs; shared by all derived environments."""
+    """The cached possible and usual ranges of graphs, which all derived environments share."""
 
 
 class Checker(abc.ABC):
-    """Type checker of one text: the interface that the functions of the language use.
+    """The type checker of one text, as the functions of the language use it.
 
     Attributes:
         peers: Whether the current part is evaluated for placed pods.
@@ -78,7 +78,7 @@ class Checker(abc.ABC):
 
     @property
     def early(self) -> str:
-        """The variant of the message about values that a `when` cannot read."""
+        """The variant of the message about values that `when` cannot read."""
         return "placement" if self.environment.phase == "group" else ""
 
     @property
@@ -88,11 +88,11 @@ class Checker(abc.ABC):
 
     @abc.abstractmethod
     def check(self, expr: Expr, unit: Unit | None = None) -> Typed | None:
-        """Return the typed graph of an expression, None after an error; literals get `unit` if their suffix allows."""
+        """Return the typed graph of an expression, None after an error; a literal gets `unit` if its suffix allows."""
 
     @abc.abstractmethod
     def alike(self, operands: Sequence[Expr], unit: Unit | None = None) -> list[Typed | None]:
-        """Return the graphs of operands that should have one unit; literals get the unit of the other operands."""
+        """Return the graphs of operands that must have the same unit; literals get the unit of the other operands."""
 
     def report(self, code: str, span: Span, variant: str = "", **values: object) -> Typed | None:
         """Record an error; return None in place of the graph of the wrong part."""
@@ -102,7 +102,7 @@ class Checker(abc.ABC):
         return None
 
     def explain(self, span: Span) -> None:
-        """Mark a part of the text as explained by the last error: later errors in this part are dropped."""
+        """Suppress later errors in a part of the text, because the last error explains them."""
         self._parts.append(span)
 
     @abc.abstractmethod
@@ -138,7 +138,7 @@ class Checker(abc.ABC):
         self.item, self.reducing = before
 
     def condition(self, expr: Expr, *, inverted: bool = False, meant: str = "") -> Typed | None:
-        """Return the graph of an expression that must be a condition; report the expression if it is not a condition.
+        """Return the graph of an expression, which must be a condition; report another expression.
 
         Args:
             expr: The expression.
@@ -152,7 +152,7 @@ class Checker(abc.ABC):
         return node
 
     def string(self, expr: Expr, of: Call | None = None) -> Typed | None:
-        """Return the graph of an expression that must be a string; report the expression if it is not a string.
+        """Return the graph of an expression, which must be a string; report another expression.
 
         Args:
             expr: The expression.
@@ -168,7 +168,7 @@ class Checker(abc.ABC):
         return node
 
     def quantity(self, expr: Expr, node: Typed | None) -> Typed | None:
-        """Return the graph of an expression if it is a quantity; report the expression otherwise."""
+        """Return the graph of an expression, which must be a quantity; report another expression."""
         if node is not None and node.type.kind is not Kind.QUANTITY:
             return self.report("E0303", expr.span, type=node.type, hint=suggestions.to_number(node))
         return node
@@ -179,7 +179,7 @@ Rule: TypeAlias = Callable[[Checker, Call, Unit | None], Typed | None]
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """Definition of one function of the language: how a call is checked, and how documentation describes it.
+    """A function of the language: how calls are checked, and how the documentation describes it.
 
     Attributes:
         rule: Checks a call and returns its graph.
@@ -201,7 +201,7 @@ class Function:
 
     @property
     def expected(self) -> str:
-        """The number of arguments that the function accepts, in words."""
+        """Return the accepted numbers of arguments in words."""
         if self.most == self.least:
             return number_of_arguments(self.least)
         if self.most is None:
@@ -212,17 +212,17 @@ class Function:
 
 
 def number_of_arguments(number: int) -> str:
-    """Return a number of arguments in words, such as "one argument"."""
+    """Return a number of arguments in words, for example "one argument"."""
     return "one argument" if number == 1 else f"{number} arguments"
 
 
 def least_or_greatest(checker: Checker, call: Call) -> str:
-    """Return the suggestion to call `least` or `greatest` for a `min` or `max` call with several values."""
+    """Return the suggestion to call `least` or `greatest` for `min` or `max` with several values."""
     return f"{'least' if call.function.dotted == 'min' else 'greatest'}({checker.listed(call.arguments)})"
 
 
 def over_cluster(checker: Checker, call: Call) -> str:
-    """Return the fix for a function called with `cluster.nodes` or `cluster.pods`; empty for other calls.
+    """Return the fix for a function called with `cluster.nodes` or `cluster.pods`; empty for another call.
 
     Otherwise empty.
     """
@@ -232,7 +232,7 @@ def over_cluster(checker: Checker, call: Call) -> str:
 
 
 def warn_of_no_peer(checker: Checker, expr: Expr, node: Typed) -> None:
-    """Report an argument of a function over placed pods (`node.pods.*`) that reads fields but no field of `peer`."""
+    """Report an argument of a function over placed pods (`node.pods.*`) that reads fields, but none of `peer`."""
     if not node.inputs or any(item.root == "peer" for item in node.inputs):
         return
     own = [item.text for item in node.inputs if item.root == "pod" and ("peer", *item.path) in FIELDS]
@@ -243,7 +243,7 @@ def warn_of_no_peer(checker: Checker, expr: Expr, node: Typed) -> None:
 
 
 def all_of(nodes: Sequence[Typed | None]) -> list[Typed] | None:
-    """Return the graphs; None if any of them is None."""
+    """Return graphs; None if any graph is None."""
     found = [node for node in nodes if node is not None]
     return found if len(found) == len(nodes) else None
 
@@ -261,7 +261,7 @@ def quantities(checker: Checker, call: Call, unit: Unit | None) -> list[Typed] |
 
 
 def one_type(checker: Checker, call: Call, nodes: Sequence[Typed]) -> bool:
-    """Return whether graphs have one type; report the first graph with a different type."""
+    """Return whether graphs have the same type; report the first graph with another type."""
     first = nodes[0]
     for node in nodes[1:]:
         if not node.type.like(first.type):
@@ -273,7 +273,7 @@ def one_type(checker: Checker, call: Call, nodes: Sequence[Typed]) -> bool:
 
 
 def constant_text(checker: Checker, call: Call, index: int, node: Typed, *, must: bool = True) -> bool:
-    """Return whether a string is the same for every node and not an empty constant; report the string if not."""
+    """Return whether a string is not empty and the same for every node; report it otherwise."""
     span, name = call.arguments[index].span, call.function.dotted
     if node.type.shape is not Shape.SCALAR:
         checker.report("E0308", span)

@@ -25,7 +25,7 @@ _Key: TypeAlias = tuple[tuple[_Part, ...], int, tuple[_Part, ...]]
 
 
 def canonical(text: str) -> str | None:
-    """Return a version in canonical form, None if the text is not a version."""
+    """Return a version in canonical form; None if the text is no version."""
     found = _VERSION.fullmatch(text)
     if found is None:
         return None
@@ -60,12 +60,12 @@ def _key(text: str) -> _Key:
 
 
 _LONGEST_CACHED: Final = 64
-"""Maximum length of a version string whose sort key is cached; longer ones are parsed each time. Units: characters."""
+"""Maximum length of a version whose sort key is cached. Units: characters."""
 _remembered_key: Final = functools.lru_cache(maxsize=1024)(_key)
 
 
 def _ordered_parts(text: str) -> tuple[_Part, ...]:
-    """Return the sort key of a version's dot-separated parts: numbers by value, then words by characters.
+    """Return the sort key of a version's parts between dots: numbers by value, then words by characters.
 
     Digits are never converted to an integer, because a number can have any length.
     """
@@ -92,7 +92,7 @@ def _converted(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
 
 
 def _text_test(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
-    """Check a call of `starts_with`, `ends_with` or `contains`, and return its graph."""
+    """Return the graph of a call of `starts_with`, `ends_with` or `contains`; report errors."""
     nodes = strings(checker, call)
     if nodes is None:
         return None

@@ -24,13 +24,13 @@ _TIME: Final = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]")
 UTC: Final = "UTC"
 MINUTE: Final = 60.0
 DAY: Final = 86400.0
-"""Length of a day. Units: seconds."""
+"""The length of a day. Units: seconds."""
 DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 
 @functools.lru_cache(maxsize=64)
 def is_zone(name: str) -> bool:
-    """Return whether a time zone of this name exists."""
+    """Return whether a time zone with a name exists."""
     try:
         ZoneInfo(name)
     except (KeyError, ValueError, OSError):
@@ -64,7 +64,7 @@ def minutes(text: str) -> int:
 
 
 def in_span(local: datetime, start: int, end: int) -> bool:
-    """Return whether a local time is between two minutes of the day; the span may include midnight.
+    """Return whether a local time is between two minutes of the day; the span may contain midnight.
 
     The start is in the span, the end is not.
     """
@@ -86,7 +86,7 @@ def _clock(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
 
 
 def _reading(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
-    """Check a call of `hour` or `weekday`, and return its graph."""
+    """Return the graph of a call of `hour` or `weekday`; report errors."""
     texts = _constants(checker, call)
     zone = None if texts is None else _zone(checker, call, texts, 0)
     op = call.function.dotted

@@ -1,4 +1,4 @@
-"""Typed expression graphs and programs: the checker's output and both evaluators' input.
+"""Typed expression graphs and programs, which the type checker creates and the evaluators read.
 
 Equal nodes are one object, so identity is equality, cached values use the node as key, and an expression shared by
 several policies is evaluated once. A graph contains no positions and no source text.
@@ -22,17 +22,17 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 from policysched.language.ir.types import FIELDS, Kind, Type
 
 MAX_TEXT: Final = 4096
-"""Longest string that `concat` creates or that `glob`, `number` and `version` read; otherwise it is missing.
+"""Maximum length of a string that `concat` creates or `glob`, `number` and `version` read; else it is missing.
 Units: characters."""
 MAX_PARTS: Final = 1024
-"""Largest number of parts that `split` returns; with more parts its value is missing."""
+"""Maximum number of parts that `split` returns; with more parts, its value is missing."""
 ANY_LENGTH: Final = 1 << 30
 _LABEL: Final = 63
 _NAME: Final = 253
 
 
 class Length(NamedTuple):
-    """Bounds for the number of characters of a string value."""
+    """Limits of the number of characters of a string."""
 
     least: int = 0
     most: int = 0
@@ -49,7 +49,7 @@ _FIELD_LENGTHS: Final[Mapping[str, Length]] = {
 
 
 class Op(enum.StrEnum):
-    """Names of the operations to which the code refers; other operations are identified by a function's name."""
+    """The operations to which code refers by name; other operations have the name of their function."""
 
     __hash__ = str.__hash__
 
@@ -117,7 +117,7 @@ AGGREGATES: Final = frozenset({Op.COUNT_NODES, Op.SUM_NODES, Op.AVG_NODES, Op.MI
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """An input that an expression reads: `Input("node", ("labels",), "gpu")` is `node.labels["gpu"]`.
+    """An input that an expression reads; `Input("node", ("labels",), "gpu")` is `node.labels["gpu"]`.
 
     A key that is only known at run time is `*` here; the program then reads the input with the actual key.
     """
@@ -145,14 +145,14 @@ TIME: Final = Input("clock", ("now",))
 # The item of a list, inside `any`, `all`, `min` and `max` over lists.
 ITEM: Final = Input("item", ("item",))
 PLACEMENT: Final = "placement"
-"""The `data` of an aggregate over the nodes of a placement; other aggregates are over all nodes."""
+"""The `data` of an aggregate over the nodes of a placement; without it, an aggregate is over all nodes."""
 # The input of every aggregate over pods: that pods are placed. Frames do not provide it under this name either.
 PLACED: Final = Input("node", ("pods",))
 Constant: TypeAlias = str | float | bool | tuple[str, ...] | tuple[float, ...] | None
 
 
 class Typed:
-    """A node of an expression graph: one operation with its arguments and its type.
+    """A node of an expression graph: an operation with its arguments and its type.
 
     Attributes:
         op: The operation.
@@ -207,7 +207,7 @@ _ABSENT: Final[Any] = object()
 
 
 def per_graph(look: Callable[[Typed], T]) -> Callable[[Typed], T]:
-    """Make a function on graphs cache its result in each graph, for the life of the graph."""
+    """Wrap a function of a graph so that the graph caches the result."""
 
     def found(root: Typed) -> T:
         answer: T = root.answers.get(look, _ABSENT)
@@ -242,7 +242,7 @@ def constant(value: Constant, result: Type) -> Typed:
 
 
 def steps(root: Typed, *, inner: bool = False, known: Container[Typed] = ()) -> tuple[Typed, ...]:
-    """Return the graph nodes that evaluate a root, each once, arguments before the nodes that use them.
+    """Return the graph nodes that evaluate a root, without repeats, arguments before the nodes that use them.
 
     Args:
         root: The graph.
@@ -333,7 +333,7 @@ def _magnitude(op: str, parts: tuple[Typed, ...], data: Constant | Input) -> tup
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A compiled expression; equal programs have equal graphs and equal texts.
+    """A compiled expression; two programs are equal if their graphs and texts are equal.
 
     Attributes:
         root: The typed graph.
@@ -349,7 +349,7 @@ class Program:
 
     @property
     def type(self) -> Type:
-        """Type of the program's value."""
+        """The type of the program's value."""
         return self.root.type
 
     @property
@@ -359,12 +359,12 @@ class Program:
 
     @property
     def is_local(self) -> bool:
-        """Whether the value on a row depends only on that row, not on other nodes."""
+        """Whether the value on a row depends on this row only, not on other nodes."""
         return self.root.local
 
     @property
     def gaps(self) -> str:
-        """Reasons for which the value can be missing although all inputs are present; empty if there are none."""
+        """The reasons for which the value can be missing although all inputs are present."""
         found = dict.fromkeys(_GAPS[node.op](node) for node in steps(self.root) if node.op in _GAPS)
         return " or ".join(why for why in found if why)
 

@@ -14,14 +14,14 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 
 class Span(NamedTuple):
-    """Start and end offset of a part of a text, in code points; the end is exclusive."""
+    """The start and end offset of a part of a text, in code points; the end is exclusive."""
 
     start: int
     end: int
 
 
 class LiteralKind(enum.Enum):
-    """Kinds of literals in the grammar."""
+    """The kinds of literals in the grammar."""
 
     NUMBER = "NUMBER"
     PERCENT = "PERCENT"
@@ -43,7 +43,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """A dotted name with an optional key: `node.labels["x"]`."""
+    """A dotted name with an optional key, such as `node.labels["x"]`."""
 
     names: tuple[str, ...]
     key: Expr | None
@@ -93,7 +93,7 @@ class Inversion:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One operator of a chain with its right operand; `end` is the operand's end, including parentheses."""
+    """An operator of a chain with its right operand; `end` is the end of the operand with its parentheses."""
 
     operator: str
     operand: Expr
@@ -102,7 +102,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """A chain of `+ -`, of `* /` or of `??`, evaluated from left to right."""
+    """A chain of `+ -`, of `* /` or of `??`, which is evaluated from left to right."""
 
     first: Expr
     steps: tuple[Step, ...]
@@ -129,7 +129,7 @@ class Logic:
 
 
 class Keyword(enum.Enum):
-    """Keywords that can replace the guard (condition) of a case."""
+    """The keywords that can replace the guard (condition) of a case."""
 
     ELSE = "else"
     MISSING = "missing"

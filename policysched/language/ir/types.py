@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 
 
 class Kind(enum.Enum):
-    """Kind of a value: condition, quantity, string, version or list."""
+    """The kind of a value: condition, quantity, string, version or list."""
 
     BOOL = "condition"
     STRING = "string"
@@ -26,7 +26,7 @@ class Kind(enum.Enum):
 
 
 class Unit(enum.Enum):
-    """Unit of a quantity; stored in millicores, bytes, seconds, or as a plain number."""
+    """The unit of a quantity, which is stored in millicores, bytes, seconds or as a plain number."""
 
     NUMBER = "number"
     CPU = "cpu"
@@ -35,7 +35,7 @@ class Unit(enum.Enum):
 
 
 class Shape(enum.IntEnum):
-    """How many values an expression has: one for all nodes, one per node, or one per placed pod."""
+    """The number of values of an expression: one for all nodes, one per node, or one per placed pod."""
 
     SCALAR = 0
     NODES = 1
@@ -43,7 +43,7 @@ class Shape(enum.IntEnum):
 
 
 class Gap(enum.IntEnum):
-    """Whether a value can be missing: never, because of the operation itself, or because of an input."""
+    """Why a value can be missing: never, because of the operation itself, or because of an input."""
 
     NONE = 0
     OWN = 1
@@ -77,20 +77,20 @@ class Type:
         return self.unit is Unit.NUMBER and self.kind is Kind.QUANTITY
 
     def like(self, other: Type) -> bool:
-        """Return whether values of both types can be tested for equality."""
+        """Return whether values of both types can be compared for equality."""
         return self.kind is other.kind and self.unit is other.unit
 
     def over(self, *others: Type) -> Type:
-        """Return this type with the largest shape and the largest gap among this type and other types."""
+        """Return this type with the largest shape and the largest gap of this and other types."""
         shape = max(self.shape, *(other.shape for other in others))
         return replace(self, shape=shape, gap=max(self.gap, *(other.gap for other in others)))
 
     def filled(self, gap: Gap = Gap.NONE) -> Type:
-        """Return this type with the given gap: whether and why a value can be missing."""
+        """Return this type with a given gap, which states whether and why a value can be missing."""
         return replace(self, gap=gap)
 
     def at_least(self, gap: Gap) -> Type:
-        """Return this type with the given gap, unless its own gap is larger."""
+        """Return this type with a given gap, unless its own gap is larger."""
         return replace(self, gap=max(self.gap, gap))
 
     def __str__(self) -> str:
@@ -100,7 +100,7 @@ class Type:
 
     @property
     def item(self) -> str:
-        """Name of a list's items, in messages."""
+        """The name of a list's items in messages."""
         return _ITEMS[self.unit]
 
 
@@ -147,7 +147,7 @@ Names: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class InputField:
-    """A field that expressions can read: its type, description and whether it needs a key.
+    """A field that expressions can read: type, description, and whether it needs a key.
 
     Attributes:
         type: Its type.
@@ -238,7 +238,7 @@ WELL_KNOWN_LABELS: Final[Mapping[str, str]] = {
     "region": "topology.kubernetes.io/region",
     "instance_type": "node.kubernetes.io/instance-type",
 }
-"""Label keys by the field of `node` that reads the label, such as `zone`."""
+"""The label keys by the field of `node` that reads the label, such as `zone`."""
 NODE_INFO: Final[Mapping[str, str]] = {
     "kubelet_version": "version of the kubelet, as in `v1.37.2`",
     "kernel_version": "version of the kernel, as in `6.8.0-45-generic`, which is older than 6.8.0: compare it "
@@ -247,7 +247,7 @@ NODE_INFO: Final[Mapping[str, str]] = {
     "container_runtime_version": "version of the container runtime, as in `2.1.4`",
     "os_image": "name of the operating system, as in `Ubuntu 24.04.3 LTS`",
 }
-"""Descriptions of the fields of `node` that read `status.nodeInfo`, by field name."""
+"""The descriptions of the fields of `node` that read `status.nodeInfo`, by field name."""
 EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 STATUSES: Final = ("True", "False", "Unknown")
 CHOICES: Final[Mapping[Names, tuple[str, ...]]] = {
@@ -258,7 +258,7 @@ CHOICES: Final[Mapping[Names, tuple[str, ...]]] = {
     **dict.fromkeys((("peer", "phase"), ("victim", "phase")), ("Pending", "Running", "Unknown")),
     **dict.fromkeys((("pod", "qos"), ("peer", "qos")), ("Guaranteed", "Burstable", "BestEffort")),
 }
-"""All possible strings of fields with few values, and of the keys of `has_effect`."""
+"""The possible strings of fields with few values, and of the keys of `has_effect`."""
 _PRIORITY: Final = "priority; 0 if the pod has none"
 _SINCE: Final = "time since creation, in steps of 10 s"
 
@@ -279,7 +279,7 @@ def _pods(root: str, shape: Shape, maps: tuple[str, ...]) -> dict[Names, InputFi
 
 
 GROUP_CONSTANTS: Final = frozenset({"name", "labels", "min_count"})
-"""The fields of a pod group that neither its pods nor their placement change; `appliesTo` and `when` can read them."""
+"""The fields of a pod group that do not change with its pods or their placement, for `appliesTo` and `when`."""
 
 
 def _pod_group(root: Names, shape: Shape) -> dict[Names, InputField]:
@@ -385,7 +385,7 @@ POD_FUNCTIONS: Final[tuple[Names, ...]] = tuple(
 PLACEMENT_FUNCTIONS: Final[tuple[Names, ...]] = tuple(
     ("placement", "nodes", name) for name in ("count", "any", "all", "sum", "avg", "min", "max")
 )
-"""Functions over the nodes of a placement."""
+"""The functions over the nodes of a placement."""
 METHODS: Final = (*POD_FUNCTIONS, *PLACEMENT_FUNCTIONS)
 ROOTS: Final = frozenset({"node", "pod", "group", "placement", "cluster", "peer", "victim", "metrics"})
 

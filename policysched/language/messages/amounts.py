@@ -1,4 +1,4 @@
-"""Format amounts in units of the language: `4`, `1500m`, `8Gi`, `332d`; different amounts have different texts."""
+"""Formats amounts in units of the language, such as `1500m`, `8Gi` and `332d`; different amounts differ as text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _DURATIONS: Final = ("d", "h", "min", "s")
 
 
 def written(value: float, unit: Unit | None, *, time_units: int = len(_DURATIONS)) -> str:
-    """Format an amount in a unit of the language, such as `8Gi`.
+    """Return an amount in a unit of the language, such as `8Gi`.
 
     Args:
         value: The amount. Units: millicores, bytes or seconds; other amounts as they are.

@@ -1,4 +1,4 @@
-"""Diagnostics (code, position, message, help), the table of all codes, and the printing of diagnostics.
+"""`Diagnostic`: an error or warning with code, position, message and help; the table of codes; printing.
 
 This module knows neither grammar nor types. A diagnostic contains positions but not the text, because the same one is
 printed under a line of a file, stored in a status and sent as JSON. `messages.toml` has sentences, explanation and
@@ -21,7 +21,7 @@ from policysched.visible import visible
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """Texts for a diagnostic code: sentences, explanation and examples.
+    """The texts of a diagnostic code: sentences, explanation and examples.
 
     Attributes:
         title: The code in a few words.
@@ -52,7 +52,7 @@ class Message:
 
     @property
     def sentences(self) -> Mapping[str, tuple[str, str]]:
-        """The message and the help of each variant of the code; the default variant has an empty name."""
+        """The message and help of each variant of the code; the default variant has an empty name."""
         return {"": (self.message, self.help), **self.variants}
 
 
@@ -77,7 +77,7 @@ def _message(entry: dict[str, Any]) -> Message:
 
 Severity: TypeAlias = Literal["error", "warning"]
 WIDEST: Final = 120
-"""Longest part of a source line that a printed diagnostic shows. Units: characters."""
+"""Maximum length of the part of a source line that a printed diagnostic shows. Units: characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class Diagnostic:
 
 
 class Position(NamedTuple):
-    """A position as editors show it: line, start column and end column."""
+    """A position as editors show it: line, first column and last column."""
 
     line: int
     column: int
@@ -113,7 +113,7 @@ class Position(NamedTuple):
 
 
 def locate(text: str, span: Span) -> Position:
-    """Convert offsets into line and columns; a span over several lines ends with its first line."""
+    """Return offsets as line and columns; a span over several lines ends with its first line."""
     start = min(max(span.start, 0), len(text))
     end = min(max(span.end, start), len(text))
     line_start = text.rfind("\n", 0, start) + 1
@@ -123,7 +123,7 @@ def locate(text: str, span: Span) -> Position:
 
 
 def diagnose(code: str, text: str, span: Span, variant: str = "", **values: object) -> Diagnostic:
-    """Create a diagnostic for a position in a text, with the sentences that the code has.
+    """Return the diagnostic of a code for a position in a text.
 
     Args:
         code: The code, such as `E0301`.
@@ -148,7 +148,7 @@ def diagnose(code: str, text: str, span: Span, variant: str = "", **values: obje
 
 
 def render(diagnostic: Diagnostic, text: str, title: str) -> str:
-    """Format a diagnostic with the source line and carets under the position.
+    """Return a diagnostic as text, with the source line and carets under the position.
 
     Invisible characters and those that change the direction of text are escaped; carets count shown columns.
     """
@@ -171,7 +171,7 @@ def render(diagnostic: Diagnostic, text: str, title: str) -> str:
 
 
 def _window(line: str, before: str, marked: str) -> tuple[str, str, str]:
-    """Cut a long source line to the part around the marked characters.
+    """Return the part of a long source line around the marked characters.
 
     Returns:
         The line, the part before the mark, and the marked part.

@@ -39,7 +39,7 @@ from policysched.language.messages.diagnostics import Diagnostic, message_table
 _LONGEST = 40
 _SEPARATOR = re.compile(r"[,;|]")
 _COMPARED = 16
-"""Largest number of names that are compared with a misspelt name letter by letter, which is slow."""
+"""Maximum number of names that are compared with a misspelt name letter by letter, which is slow."""
 
 
 def table(name: str) -> Mapping[str, str]:
@@ -62,7 +62,7 @@ def _entries(entries: Mapping[str, str | list[str]]) -> Iterator[tuple[str, str]
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return a sentence with the known name nearest to a misspelt name; empty if no name is near."""
+    """Return a sentence with the known name that is nearest to a misspelt name; empty if none is near."""
     if len(name) > _LONGEST:
         return ""
     close = difflib.get_close_matches(name, sorted(_nearest(name, known)), n=1, cutoff=0.65)
@@ -188,12 +188,12 @@ def minutes(exprs: Iterable[Expr]) -> str:
 
 
 _MOST_AMOUNTS = 3
-"""Largest number of amounts that a help text repeats."""
+"""Maximum number of amounts that a help text repeats."""
 _OF_ONE_UNIT = frozenset({Op.LEAST, Op.GREATEST, Op.ABS, Op.CLAMP})
 
 
 def _amounts(expr: Expr) -> Iterator[Literal]:
-    """Yield the quantities with a suffix that determine the unit of an expression."""
+    """Yield the quantities with suffix that determine the unit of an expression."""
     if isinstance(expr, Literal) and expr.kind is LiteralKind.QUANTITY:
         yield expr
     elif not isinstance(expr, Path | Call) or (isinstance(expr, Call) and expr.function.dotted in _OF_ONE_UNIT):
@@ -241,7 +241,7 @@ Source: TypeAlias = Callable[[Expr], str]
 
 
 def member_of(logic: Logic, index: int, source: Source) -> tuple[str, int]:
-    """Return the suggestion for `x == "a" or "b" or "c"`, and how many operands after the comparison it replaces.
+    """Return the suggestion for `x == "a" or "b" or "c"`, and how many operands it replaces.
 
     Args:
         logic: The operands and their operator.
@@ -262,7 +262,7 @@ _LISTED: Mapping[tuple[str, str], str] = {
     ("!=", "or"): "not in",
     ("!=", "and"): "not in",
 }
-"""List operator to suggest, by the comparison operator and by the word (`and`, `or`) between the values."""
+"""The list operator to suggest, by comparison operator and by the word (`and`, `or`) between the values."""
 
 
 def _in_list(operator: str, value: Expr, items: Sequence[Expr], source: Source) -> str:
@@ -291,7 +291,7 @@ _EQUALITY: Mapping[str, str] = {"==": "==", "in": "==", "!=": "!=", "not in": "!
 
 
 def default_of(logic: Logic, expr: Expr, behind: Expr | None, source: Source) -> str:
-    """Return the suggestion for `x or "a"`, by which the user probably meant a default value."""
+    """Return the suggestion for `x or "a"`, which probably means a default value."""
     if logic.operator != "or" or not isinstance(expr, Path) or not isinstance(behind, Literal) or _quoted_name(behind):
         return ""
     is_text = behind.kind in (LiteralKind.STRING, LiteralKind.NUMBER)

@@ -39,7 +39,7 @@ _MEMBER: Final = re.compile(r"\.\s*+(\w++)\s*+(\(([^()]*+)\))?")
 _NAMES: Final = frozenset({"NAME", "DOT"})
 _BLANKS: Final = re.compile(r'("(?:[^"\\\n]|\\.)*+")|(?:\s|#[^\n]*+)++')
 LONGEST: Final = 80
-"""Longest part of the user's text that a help text repeats. Units: characters."""
+"""Maximum length of the part of the user's text that a help text repeats. Units: characters."""
 _TEXT: Final = r'"(?:[^"\\\n]|\\["\\])*+"'
 _BRACES: Final = re.compile(rf"\{{\s*+({_TEXT}(?:\s*+,\s*+{_TEXT})*+)\s*+\}}")
 _ELVIS: Final = re.compile(rf"\?:\s*+({_TEXT}|[a-z0-9_.]++%?+(?:\[{_TEXT}\])?+(?:\([^()]*+\))?+)", re.IGNORECASE)
@@ -108,7 +108,7 @@ _ARROWS: Final = frozenset({"ARROW", "ARROW_SIGN"})
 _ARROW_MEANT: Final = re.compile(
     r"(?:=+>?|-+\s*+>|[\u2013\u2014]\s*+>?|:|[\u21d2\u27f6\u279c\u2794\u279d\u27a1\ufe0f]++)\s*+(\d++(?:\.\d++)?+)\s*+\Z"
 )
-"""Pattern of symbols that were probably meant as the arrow of a case, and of the number after them."""
+"""Pattern of symbols that probably mean the arrow of a case, with the number after them."""
 _QUOTES: Final = {
     "'": "'", "`": "`", "\u201c": "\u201d", "\u201d": "\u201d", "\u201e": "\u201c", "\u201f": "\u201d",
     "\u2018": "\u2019", "\u2019": "\u2019", "\u201a": "\u2018", "\u201b": "\u2019", "\u00ab": "\u00bb",
@@ -319,7 +319,7 @@ def _symbols(text: str, before: Token | None, token: Token) -> Diagnostic | None
 
 
 def _elvis(text: str, tokens: Sequence[Token], position: int) -> Diagnostic | None:
-    """Return the diagnostic of `?:` between two values: `??` was meant."""
+    """Return the diagnostic of `?:` between two values, which probably means `??`."""
     right = _ELVIS.match(text, position)
     if right is None or not tokens:
         return None

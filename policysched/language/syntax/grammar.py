@@ -1,4 +1,4 @@
-"""Grammar: the Lark parser of `grammar.lark`, built from tables that are part of the package.
+"""The Lark parser of `grammar.lark`, built from tables that the package contains.
 
 Computing the tables takes a quarter of a second, too long for a command. They are JSON, not pickle, so loading them
 executes nothing. They are valid only for their grammar and version of Lark; for others the tables are recomputed.
@@ -26,7 +26,7 @@ def grammar_text() -> str:
 
 
 def make_parser(transformer: Transformer[Any, Any], tables: str | None = None) -> Lark:
-    """Return the Lark parser of the language, from precomputed tables if given.
+    """Return the Lark parser of the language, from precomputed tables if they are given.
 
     Args:
         transformer: Receives what the parser reduces.
@@ -41,7 +41,7 @@ def make_parser(transformer: Transformer[Any, Any], tables: str | None = None) -
 
 
 def make_tables() -> str:
-    """Compute the tables of the Lark parser, as JSON."""
+    """Return the tables of the Lark parser as JSON."""
     grammar = grammar_text()
     data, memo = _build(grammar, None).memo_serialize([TerminalDef, Rule])
     return json.dumps({"of": _origin(grammar), "data": data, "memo": memo}, separators=(",", ":")) + "\n"
@@ -58,7 +58,7 @@ def _origin(grammar: str) -> str:
 
 
 def _with_numbers(pairs: list[tuple[str, Any]]) -> dict[str | int, Any]:
-    """Convert numeric keys, which JSON stores as texts, back to numbers."""
+    """Return pairs with numeric keys, which JSON stores as texts, as numbers."""
     return {int(key) if key.isdigit() else key: value for key, value in pairs}
 
 

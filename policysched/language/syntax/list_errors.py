@@ -14,11 +14,11 @@ from policysched.language.syntax.terminals import VALUES
 OPENS_VALUE: Final = VALUES - {"MINUS", "LSQB", "NOT"}
 CONSTANTS: Final = frozenset({"NUMBER", "PERCENT", "QUANTITY", "DURATION", "STRING", "TRUE", "FALSE"})
 MOST_ITEMS: Final = 4
-"""Largest number of list items that a help text repeats."""
+"""Maximum number of list items that a help text repeats."""
 
 
 def in_list(tokens: Sequence[Token], index: int) -> str:
-    """Return the help text on how to write a list, if a list was probably meant; else empty."""
+    """Return the help text on how to write a list if a list was probably meant; else empty."""
     kind, before = tokens[index].type, [one.type for one in tokens[:index]]
     if kind == "COMMA" and before[-2:-1] == ["IN"] and tokens[index - 1].type in VALUES:
         return f"write `in [{_items(tokens[index - 1 :])}]`"
@@ -55,7 +55,7 @@ def _items(tokens: Sequence[Token], wanted: Collection[str] = ()) -> str:
 
 
 def _bracket_of_in(tokens: Sequence[Token]) -> int:
-    """Return the index of an open parenthesis after `in`; 0 if there is none."""
+    """Return the index of an open parenthesis behind `in`; 0 without one."""
     depth = 0
     for place in range(len(tokens) - 1, 0, -1):
         depth += (tokens[place].type == "RPAR") - (tokens[place].type == "LPAR")

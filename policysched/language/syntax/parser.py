@@ -57,7 +57,7 @@ def _lark() -> Lark:
 
 
 def load_grammar() -> None:
-    """Load the parser and the messages early, so that the first parsed text is not delayed."""
+    """Load the parser and the messages, so that the first parsed text is not delayed."""
     _lark()
     message_table()
 
@@ -82,7 +82,7 @@ def parse(text: str, start: str = "expr") -> Parsed:
 
 
 def _tokens(text: str) -> tuple[list[Token], int | None]:
-    """Split a text into tokens; also return the position of a character that begins no token, else None."""
+    """Return the tokens of a text, and the position of a character that begins no token, else None."""
     tokens: list[Token] = []
     try:
         # Not Lark.lex, which builds a lexer for every text.
@@ -112,7 +112,7 @@ def _parse_tokens(text: str, tokens: list[Token], start: str, stopped_at: int | 
 
 
 def _accepted(tokens: list[Token], start: str) -> frozenset[str]:
-    """Return the terminals that the grammar accepts after some tokens."""
+    """Return the terminals that the grammar accepts behind some tokens."""
     parser = _lark().parse_interactive(start=start)
     for token in tokens:
         parser.feed_token(token)
@@ -120,7 +120,7 @@ def _accepted(tokens: list[Token], start: str) -> frozenset[str]:
 
 
 def _measure(tokens: Sequence[Token], text: str) -> Diagnostic | None:
-    """Return the diagnostic for a text with too many tokens or too deep nesting; None if the text is within limits."""
+    """Return the diagnostic of a text with too many tokens or too deep nesting; else None."""
     if len(tokens) > MAX_TOKENS:
         span = Span(span_of(tokens[MAX_TOKENS]).start, len(text))
         return diagnose("E0107", text, span, "tokens", number=len(tokens), limit=MAX_TOKENS)
@@ -131,7 +131,7 @@ def _measure(tokens: Sequence[Token], text: str) -> Diagnostic | None:
 
 
 def _measure_tree(tree: Expr | Case, text: str) -> Diagnostic | None:
-    """Return the diagnostic for a syntax tree that is too deep; None if the tree is within the limit."""
+    """Return the diagnostic of a syntax tree that is too deep; else None."""
     roots = [tree] if not isinstance(tree, Case) else [tree.value, tree.guard]
     waiting = [(root, 0) for root in roots if not isinstance(root, Keyword)]
     while waiting:

@@ -1,4 +1,4 @@
-"""Terminals of the grammar: names, groups, and descriptions for messages.
+"""The terminals of the grammar: names, groups, and descriptions for messages.
 
 Code that only names terminals need not import a parser.
 """

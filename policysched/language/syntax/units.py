@@ -34,7 +34,7 @@ NUMERIC: Final = frozenset({"NUMBER", "PERCENT", "QUANTITY", "DURATION"})
 
 
 def is_apart_from(number: Token, word: str) -> bool:
-    """Return whether the word after a number and a space is a unit or resembles a unit."""
+    """Return whether the word behind a number and a space is, or resembles, a unit."""
     folded = word.lower()
     known = word in _UNITS or folded in _FOLDED or folded.removesuffix("b") in _BYTES
     return number.type == "NUMBER" and bool(known or _LONG.fullmatch(folded) or _CORES.fullmatch(word))
@@ -66,7 +66,7 @@ def _instead_of(digits: str, unit: str) -> str:
 
 
 def _meant(unit: str) -> str | None:
-    """Return the unit that was probably meant by an unknown unit; None if no unit is similar."""
+    """Return the unit that an unknown unit probably means; None if no unit is similar."""
     folded = unit.lower()
     if folded.endswith("b") and folded[:-1] in _BYTES:
         return _BYTES[folded[:-1]]
@@ -104,7 +104,7 @@ def touch(before: Token, token: Token) -> bool:
 
 
 def number_meant(before: Token, token: Token, behind: Sequence[Token]) -> str:
-    """Return the help text on how to write a number, if a number was probably meant; else empty."""
+    """Return the help text on how to write a number if a number was probably meant; else empty."""
     joined = behind and behind[0].type in NUMERIC and touch(token, behind[0])
     if token.type == "DOT" and joined:
         return f"write `0.{behind[0]}`"

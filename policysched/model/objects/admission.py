@@ -10,13 +10,13 @@ from policysched.model.objects.pods import Toleration
 
 
 class Overhead(Struct, frozen=True):
-    """Resources that a container runtime uses in addition to the containers."""
+    """The resources that a container runtime uses besides the containers' resources."""
 
     pod_fixed: ResourceList = {}
 
 
 class RuntimeScheduling(Struct, frozen=True):
-    """Selector and tolerations for the nodes that support a container runtime."""
+    """The selector and tolerations for the nodes that support a container runtime."""
 
     node_selector: dict[str, str] = {}
     tolerations: list[Toleration] = []

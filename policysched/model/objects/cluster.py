@@ -90,13 +90,13 @@ _KINDS: Final = {
 
 
 class LabelsSpec(Struct, frozen=True):
-    """A spec that selects pods by plain labels."""
+    """The spec of an object that selects pods by plain labels."""
 
     selector: dict[str, str] | None = None
 
 
 class SelectorSpec(Struct, frozen=True):
-    """A spec that selects pods by a label selector."""
+    """The spec of an object that selects pods by a label selector."""
 
     selector: LabelSelector | None = None
 
@@ -159,7 +159,7 @@ class PodDisruptionBudgetSpec(Struct, frozen=True):
 
 
 class PodDisruptionBudgetStatus(Struct, frozen=True):
-    """The number of allowed disruptions, and the pods whose eviction the number already includes."""
+    """The number of allowed disruptions, and the pods whose eviction is already subtracted from it."""
 
     disruptions_allowed: Int32 = 0
     disrupted_pods: dict[str, str | None] = {}

@@ -23,7 +23,7 @@ NO_PARAMETERS: Final = msgspec.Raw(b"null")
 
 
 class ResourcePool(Struct, frozen=True):
-    """The pool of a slice; only slices of the pool's highest generation are valid."""
+    """The pool of a slice; only the slices of the highest generation of a pool are valid."""
 
     name: str = ""
     generation: Int64 = 0
@@ -31,13 +31,13 @@ class ResourcePool(Struct, frozen=True):
 
 
 class Counter(Struct, frozen=True):
-    """A counter with its amount, which devices of a pool share."""
+    """A counter that devices of a pool share, with its amount."""
 
     value: Amount = 0
 
 
 class CounterSet(Struct, frozen=True):
-    """Named counters of a pool that devices consume."""
+    """A set of named counters of a pool, which devices consume."""
 
     name: str = ""
     counters: dict[str, Counter] = {}
@@ -83,7 +83,7 @@ class CapacityRange(Struct, frozen=True):
 
 
 class CapacityRequestPolicy(Struct, frozen=True):
-    """The amounts of a capacity that one request may consume."""
+    """The policy for the amounts of a capacity that one request may consume."""
 
     default: Amount | None = None
     valid_values: tuple[Amount, ...] = ()
@@ -106,7 +106,7 @@ class DeviceTaint(Struct, frozen=True):
 
 
 class DeviceTaintSelector(Struct, frozen=True):
-    """Selector of the devices of a taint rule; a field that is not set matches every device."""
+    """The selector of a DeviceTaintRule; a field that is not set matches every device."""
 
     driver: str | None = None
     pool: str | None = None
@@ -114,14 +114,14 @@ class DeviceTaintSelector(Struct, frozen=True):
 
 
 class DeviceTaintRuleSpec(Struct, frozen=True):
-    """A taint and the devices that have it; without a selector, no device has it."""
+    """A taint with a selector of devices; without selector, no device has the taint."""
 
     device_selector: DeviceTaintSelector | None = None
     taint: DeviceTaint = DeviceTaint()
 
 
 class DeviceTaintRule(Struct, frozen=True):
-    """A taint that an administrator adds to devices, besides the taints that drivers publish."""
+    """A taint that an administrator adds to devices, besides the taints that drivers set."""
 
     metadata: Metadata = Metadata()
     spec: DeviceTaintRuleSpec = DeviceTaintRuleSpec()
@@ -177,7 +177,7 @@ class DeviceSelector(Struct, frozen=True):
 
 
 class OpaqueConfiguration(Struct, frozen=True):
-    """Parameters of an allocation for a driver, which only the driver interprets."""
+    """Parameters for a driver in a device configuration, which only the driver interprets."""
 
     driver: str = ""
     parameters: msgspec.Raw = NO_PARAMETERS
@@ -189,7 +189,7 @@ class OpaqueConfiguration(Struct, frozen=True):
 
 
 class ClassConfiguration(Struct, frozen=True):
-    """A driver configuration for every device that is allocated through a class."""
+    """A driver configuration that applies to each device allocated through a class."""
 
     opaque: OpaqueConfiguration | None = None
 
@@ -226,7 +226,7 @@ class CapacityRequirements(Struct, frozen=True):
 
 
 class DerivedAttribute(Struct, frozen=True):
-    """An attribute whose value is computed for each device by an expression."""
+    """An attribute that an expression computes for each device."""
 
     name: str = ""
     expression: str = ""
@@ -267,7 +267,7 @@ class DeviceRequest(Struct, frozen=True):
 
 
 class DeviceConstraint(Struct, frozen=True):
-    """An attribute that must be equal, or distinct, on the devices of the named requests (of all, if none is named)."""
+    """An attribute that must be equal, or different, on the devices of the named requests; without names, of all."""
 
     requests: tuple[str, ...] = ()
     match_attribute: str | None = None
@@ -275,7 +275,7 @@ class DeviceConstraint(Struct, frozen=True):
 
 
 class ClaimConfiguration(Struct, frozen=True):
-    """A driver configuration for the devices of the named requests (of all requests, if none is named)."""
+    """A driver configuration for the devices of the named requests; without names, of all requests."""
 
     requests: tuple[str, ...] = ()
     opaque: OpaqueConfiguration | None = None
@@ -326,7 +326,7 @@ class DeviceAllocation(Struct, frozen=True):
 
 
 class AllocationResult(Struct, frozen=True):
-    """The allocation of a claim, and the nodes where it is usable; without a selector, every node."""
+    """The allocation of a claim, with the nodes that can use it; without a selector, every node can."""
 
     devices: DeviceAllocation = DeviceAllocation()
     node_selector: NodeSelector | None = None

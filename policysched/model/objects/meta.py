@@ -1,4 +1,4 @@
-"""Parts that all kinds share: base struct, metadata, owner references, label selectors.
+"""Parts of all kinds: base struct, metadata, owner references, label selectors.
 
 Structs are frozen and skip unknown fields while decoding, so an object uses memory only for fields that scheduling
 reads.
@@ -16,13 +16,13 @@ import msgspec
 
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
-"""Type of integer fields; an object with an integer outside of int64 is malformed, so that columns fit."""
+"""The type of integer fields; an integer outside of int64 makes the object malformed."""
 Amount = str | Int64 | float
 ResourceList = dict[str, Amount]
 
 
 class Struct(msgspec.Struct, rename="camel", kw_only=True, omit_defaults=True, frozen=True, gc=False):
-    """Base of all structs of API objects: immutable, with camelCase keys and defaults for absent fields.
+    """Base of the structs of API objects: immutable, with camelCase keys, and defaults for absent fields.
 
     Structs cannot contain reference cycles, so the garbage collector need not track them.
     """
@@ -55,7 +55,7 @@ class Metadata(Struct, frozen=True):
 
 
 class Requirement(Struct, frozen=True):
-    """One `matchExpressions` or `matchFields` entry of a label or node selector."""
+    """A `matchExpressions` or `matchFields` entry of a label or node selector."""
 
     key: str = ""
     operator: str = ""
@@ -63,18 +63,18 @@ class Requirement(Struct, frozen=True):
 
 
 class LabelSelector(Struct, frozen=True):
-    """A label selector; whether an absent selector selects nothing or everything depends on the field."""
+    """A label selector; whether an absent selector matches nothing or everything depends on its field."""
 
     match_labels: dict[str, str] = {}
     match_expressions: tuple[Requirement, ...] = ()
 
 
 LONGEST_TIMESTAMP = 64
-"""Longest timestamp that is parsed; a longer timestamp is malformed. Units: characters."""
+"""Maximum length of a timestamp; a longer timestamp is malformed. Units: characters."""
 
 
 def seconds_of(timestamp: str | None) -> float | None:
-    """Return a timestamp in seconds since 1970; None if absent or malformed. Without a time zone it is UTC."""
+    """Return a timestamp as seconds since 1970, None if absent or malformed; without time zone, it is UTC."""
     return _seconds_of(timestamp) if timestamp and len(timestamp) <= LONGEST_TIMESTAMP else None
 
 

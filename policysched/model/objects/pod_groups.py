@@ -10,11 +10,11 @@ from policysched.model.objects.pods import PodCondition
 
 
 class BasicSchedulingPolicy(Struct, frozen=True):
-    """The policy by which the pods of a group are scheduled in one cycle, whether or not all of them fit."""
+    """The policy that schedules the pods of a group in one cycle, whether or not all fit."""
 
 
 class GangSchedulingPolicy(Struct, frozen=True):
-    """The policy by which pods of a group are scheduled only if `min_count` of them fit together."""
+    """The policy that schedules pods of a group only if `min_count` of them fit together."""
 
     min_count: Int32 = 0
 
@@ -27,17 +27,17 @@ class PodGroupSchedulingPolicy(Struct, frozen=True):
 
 
 class AllDisruptionMode(Struct, frozen=True):
-    """Pods of the group are evicted together."""
+    """The disruption mode in which all pods of a group are evicted together."""
 
 
 class DisruptionMode(Struct, frozen=True):
-    """How pods of a group may be evicted: all together if `all` is set, otherwise each pod separately."""
+    """The way in which pods of a group may be evicted: all together if `all` is set, else each alone."""
 
     all: AllDisruptionMode | None = None
 
 
 class TopologyConstraint(Struct, frozen=True):
-    """All pods of the group are placed on nodes with one value of a label."""
+    """A node label of which all nodes of a pod group must have the same value."""
 
     key: str = ""
 
@@ -89,12 +89,12 @@ class PodGroup(Struct, frozen=True):
 
     @property
     def is_disrupted_as_whole(self) -> bool:
-        """Whether its pods are evicted together."""
+        """Whether the pods of the group can only be evicted together."""
         mode = self.spec.disruption_mode
         return mode is not None and mode.all is not None
 
     @property
     def min_count(self) -> int:
-        """Number of pods that have to fit together; 1 without a gang policy."""
+        """Minimum number of pods that have to fit together; 1 without the gang policy."""
         gang = self.spec.scheduling_policy.gang
         return 1 if gang is None else gang.min_count

@@ -26,7 +26,7 @@ class Toleration(Struct, frozen=True):
 
 
 class NodeSelectorTerm(Struct, frozen=True):
-    """Requirements on labels and fields of a node, all of which must match."""
+    """Requirements on the labels and fields of a node, which must all be met."""
 
     match_expressions: tuple[Requirement, ...] = ()
     match_fields: tuple[Requirement, ...] = ()

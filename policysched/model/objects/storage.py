@@ -236,7 +236,7 @@ Stored = (
 
 
 def class_of(stored: PersistentVolume | PersistentVolumeClaim) -> str:
-    """Return the storage class of a volume or claim; the old annotation has priority over the field.
+    """Return the StorageClass of a volume or claim; the old annotation takes precedence over the field.
 
     Source: k8s.io/component-helpers/storage/volume/pv_helpers.go (GetPersistentVolumeClaimClass).
     """
@@ -245,7 +245,7 @@ def class_of(stored: PersistentVolume | PersistentVolumeClaim) -> str:
 
 
 def affinity_key(affinity: VolumeNodeAffinity | None) -> bytes:
-    """Return a key for a volume's node affinity; volumes with equal keys are accessible from the same nodes."""
+    """Return a key of a volume's node affinity; equal keys mean that the same nodes can access the volumes."""
     return _ENCODER.encode(affinity)
 
 
@@ -260,7 +260,7 @@ def claim_name(pod: Pod, volume: Volume) -> str | None:
 
 
 def is_made_for(claim: PersistentVolumeClaim, pod: Pod) -> bool:
-    """Return whether a claim was created for an ephemeral volume of a pod, which then controls the claim.
+    """Return whether a claim was created for an ephemeral volume of a pod, which then is its controller.
 
     Source: k8s.io/component-helpers/storage/ephemeral/ephemeral.go (VolumeIsForPod).
     """

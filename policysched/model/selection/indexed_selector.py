@@ -1,4 +1,4 @@
-"""A label selector indexed by label, for long selectors that are kept and evaluated on objects with few labels.
+"""`IndexedSelector`: a label selector indexed by label, for long selectors and objects with few labels.
 
 It returns what `selectors.LabelMatcher` returns, with a fraction of the memory: requirements stay as stated and are
 validated once. Many requirements or values of one label are merged at their first use.
@@ -20,21 +20,21 @@ _LISTED: Final = frozenset((Operator.IN, Operator.NOT_IN))
 _DEMANDING: Final = frozenset((Operator.IN, Operator.EXISTS))
 _OPERATORS: Final = _LISTED | {Operator.EXISTS, Operator.DOES_NOT_EXIST}
 FEW: Final = 64
-"""Number of requirements and values on a label up to which the merged condition is not cached."""
+"""Number of requirements and values on a label up to which their merged condition is not cached."""
 Stated: TypeAlias = Requirement | list[Requirement]
-"""One or more requirements on the same label."""
+"""One or more requirements on one label."""
 
 
 class LabelCondition:
-    """The merged requirements of a selector on one label."""
+    """The requirements of a selector on one label, merged."""
 
     __slots__ = ("absent", "allowed", "banned", "present")
 
     def __init__(self, requirements: Iterable[Requirement]) -> None:
         self.absent = self.present = True
-        """Whether an object may lack the label, and whether it may have it."""
+        """Whether an object may lack the label, and whether an object may have the label."""
         self.allowed: Set[str] | None = None
-        """Allowed values; None for any value that is not banned."""
+        """The allowed values; None if every value that is not banned is allowed."""
         self.banned: set[str] = set()
         for one in requirements:
             if one.operator in _DEMANDING:
@@ -78,10 +78,10 @@ class IndexedSelector:
         self._of = of
         demanded = {one.key: None for one in selector.match_expressions if one.operator in _DEMANDING}
         self.demanded: tuple[str, ...] = (*dict.fromkeys((*selector.match_labels, *demanded)),)
-        """Labels that an object must have, without duplicates."""
+        """The labels that an object must have, without duplicates."""
 
     def on(self, label: str) -> LabelCondition | None:
-        """Return the selector's condition on a label; None if the selector has none."""
+        """Return the selector's condition on a label; None without a condition."""
         stated = self._of.get(label)
         if isinstance(stated, LabelCondition):
             return stated

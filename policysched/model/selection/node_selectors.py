@@ -33,14 +33,14 @@ NAME_FIELD: Final = "metadata.name"
 
 @dataclass(frozen=True, slots=True)
 class FieldRequirement:
-    """The value that a node's field must have, or must not have if `negated`."""
+    """The value that a field of a node must have, or must not have if `negated`."""
 
     key: str
     value: str
     negated: bool = False
 
     def admits(self, name: str) -> bool:
-        """Return whether a node's name satisfies the requirement; fields other than the name are empty."""
+        """Return whether a node's name meets the requirement; fields other than the name are empty."""
         actual = name if self.key == NAME_FIELD else ""
         return (actual == self.value) is not self.negated
 
@@ -78,7 +78,7 @@ class NodeTerm:
 
 @dataclass(frozen=True, slots=True)
 class NodeSelectorMatcher:
-    """A compiled node selector: at least one term must match, and labels must have the required values.
+    """A compiled node selector: a node must match at least one term and have the required labels.
 
     Missing: terms None require nothing; an empty list of terms matches no node.
     """
@@ -105,7 +105,7 @@ class NodeSelectorMatcher:
 
     @property
     def keys(self) -> frozenset[str]:
-        """Labels on which the result of the node selector depends."""
+        """The labels on which the result of the node selector depends."""
         return frozenset(self.labels).union(one.key for term in self.terms or () for one in term.labels)
 
 
@@ -118,12 +118,12 @@ class WeightedTerm:
 
 
 def required_nodes(pod: Pod) -> NodeSelectorMatcher:
-    """Compile a pod's nodeSelector and required node affinity."""
+    """Return the compiled nodeSelector and required node affinity of a pod."""
     return NodeSelectorMatcher(pod.spec.node_selector, _required_terms(pod))
 
 
 def node_selector(selector: NodeSelector) -> NodeSelectorMatcher:
-    """Compile a node selector that must be valid, such as the node selector of a volume or a plugin argument.
+    """Return a compiled node selector that must be valid, such as that of a volume or plugin argument.
 
     Raises:
         SelectorError: a term is invalid.
@@ -134,7 +134,7 @@ def node_selector(selector: NodeSelector) -> NodeSelectorMatcher:
 
 
 def lenient_node_selector(selector: NodeSelector) -> NodeSelectorMatcher:
-    """Compile a node selector in which invalid terms match no node."""
+    """Return a compiled node selector in which an invalid term matches no node."""
     return NodeSelectorMatcher(terms=tuple(_valid_terms(selector.node_selector_terms)))
 
 
@@ -152,7 +152,7 @@ _required_terms: Final = PodPartCache[tuple[NodeTerm, ...] | None](_terms_of, _r
 
 
 def preferred_nodes(pod: Pod) -> tuple[WeightedTerm, ...]:
-    """Compile the terms of a pod's preferred node affinity.
+    """Return the compiled preferred node affinity of a pod.
 
     Raises:
         SelectorError: a term with a weight other than 0 is invalid.
@@ -162,7 +162,7 @@ def preferred_nodes(pod: Pod) -> tuple[WeightedTerm, ...]:
 
 
 def preferred_terms(terms: Iterable[PreferredSchedulingTerm]) -> tuple[WeightedTerm, ...]:
-    """Compile preferred node affinity terms; terms with weight 0 and empty terms are omitted.
+    """Return compiled preferred terms, without empty terms and terms with weight 0.
 
     Raises:
         SelectorError: a term with a weight other than 0 is invalid.
@@ -206,14 +206,14 @@ NO_SCHEDULE: Final = "NoSchedule"
 NO_EXECUTE: Final = "NoExecute"
 PREFER_NO_SCHEDULE: Final = "PreferNoSchedule"
 REPELLING_EFFECTS: Final = frozenset({NO_SCHEDULE, NO_EXECUTE})
-"""Taint effects that keep a pod off a node: NoSchedule and NoExecute."""
+"""The taint effects that keep a pod off a node: NoSchedule and NoExecute."""
 
 UNSCHEDULABLE_TAINT: Final = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
-"""Taint of a cordoned node (`spec.unschedulable`), for comparison with tolerations."""
+"""The taint that a cordoned node (`spec.unschedulable`) is treated to have."""
 
 
 class TolerationMatcher:
-    """The compiled tolerations of a pod, in which taints are looked up."""
+    """The compiled tolerations of a pod."""
 
     __slots__ = ("_covered",)
 
@@ -234,7 +234,7 @@ class TolerationMatcher:
         )
 
     def covers_all(self, taints: Iterable[Taint], effects: Collection[str] = REPELLING_EFFECTS) -> bool:
-        """Return whether tolerations cover every taint with one of the given effects."""
+        """Return whether tolerations cover every taint that has one of the given effects."""
         return all(taint.effect not in effects or self.covers(taint) for taint in taints)
 
     def count_intolerable(self, taints: Iterable[Taint]) -> int:

@@ -25,7 +25,7 @@ NO_LABELS: Final[Mapping[str, str]] = {}
 
 @dataclass(frozen=True, slots=True)
 class PeerSelector:
-    """Selector of the pods that an affinity term matches: by labels, and by namespace or its labels."""
+    """The pods that an affinity term matches: by labels, and by namespace or labels of the namespace."""
 
     pods: LabelMatcher
     namespaces: frozenset[str]
@@ -76,16 +76,16 @@ class PodTerms:
     preferred: tuple[Preference, ...] = ()
     preferred_anti: tuple[Preference, ...] = ()
     faults: tuple[str, ...] = ()
-    """Errors of terms that cannot be parsed; all terms of the same kind (such as required affinity) are dropped."""
+    """The errors of invalid terms; all terms of the same kind, such as required affinity, are dropped."""
 
     @property
     def fault(self) -> str:
-        """All errors of terms as one text; empty if there is no error."""
+        """All errors of terms as one text; empty without errors."""
         return f"[{', '.join(self.faults)}]" if len(self.faults) > 1 else "".join(self.faults)
 
 
 class TermKind(IntEnum):
-    """Kinds of affinity terms of a placed pod, by their effect on an incoming pod."""
+    """The kinds of affinity terms of placed pods, by their effect on an incoming pod."""
 
     REPELS = 1
     """Required anti-affinity of a placed pod: rejects the nodes in the placed pod's topology domain."""
@@ -96,7 +96,7 @@ class TermKind(IntEnum):
 
 
 class ExistingTerm(NamedTuple):
-    """One affinity term of a placed pod; `weight` is 0 except for preferred terms."""
+    """An affinity term of a placed pod; its `weight` is 0 unless the term is preferred."""
 
     sort: TermKind
     weight: int
@@ -104,7 +104,7 @@ class ExistingTerm(NamedTuple):
 
 
 def _stated(pod: Pod) -> tuple[str, PodAffinity | None, PodAffinity | None] | None:
-    """Return a cache key: a pod's namespace with its affinity and anti-affinity; None if the pod has neither."""
+    """Return a pod's namespace, affinity and anti-affinity as a cache key; None without affinity."""
     affinity = pod.spec.affinity
     if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
         return None
@@ -138,17 +138,17 @@ def _terms_of(pod: Pod) -> PodTerms:
 
 
 class _TermCompiler:
-    """Compiles the affinity terms of one pod; terms that select the same pods share their selector."""
+    """Compiles the affinity terms of one pod; terms that match the same pods share a selector."""
 
     __slots__ = ("_before", "_named", "_namespace", "_peers", "_selectors")
 
     def __init__(self, namespace: str) -> None:
         self._namespace = namespace
         self._peers: dict[tuple[int, frozenset[str], int], PeerSelector] = {}
-        """Peer selectors by the identities of their label selectors (kept alive in `_selectors`) and namespaces."""
+        """The peer selectors by namespaces and `id` of the label selector, which `_selectors` keeps alive."""
         self._selectors: dict[Hashable, LabelMatcher] = {}
         self._named: dict[frozenset[str], frozenset[str]] = {}
-        """Sets of namespaces, shared between terms."""
+        """The sets of namespaces, which terms share."""
         self._before: tuple[PodAffinityTerm, PeerSelector] | None = None
 
     def term(self, stated: PodAffinityTerm) -> AffinityTerm:
@@ -199,6 +199,6 @@ def _existing_terms_of(pod: Pod) -> Mapping[ExistingTerm, int]:
 
 
 pod_terms: Final = PodPartCache(_terms_of, _stated, PodTerms())
-"""Return the compiled affinity terms of an incoming pod; cached."""
+"""Function that returns the compiled affinity terms of an incoming pod; cached."""
 existing_terms: Final = PodPartCache[Mapping[ExistingTerm, int]](_existing_terms_of, _stated, {})
-"""Return the affinity terms of a placed pod, each with its number of occurrences; cached."""
+"""Function that returns the affinity terms of a placed pod, each with its number of occurrences; cached."""

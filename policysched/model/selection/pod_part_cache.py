@@ -1,4 +1,4 @@
-"""A bounded cache of values computed from one part of a pod, such as its affinity, for all pods with an equal part.
+"""`PodPartCache`: a bounded cache of values computed from a part of a pod, such as its affinity.
 
 This module knows pods, but not what is computed. A value is found by the encoded part, and its memory is estimated from
 that length. All values of one cache use at most `KEPT_BYTES`, however large single pods are.
@@ -18,13 +18,13 @@ from policysched.model.objects import Pod
 T = TypeVar("T")
 KEPT_BYTES: Final = 32 << 20
 BYTES_PER_BYTE: Final = 16
-"""Estimated memory of a cached value, per byte of the encoded part of the pod. Units: bytes."""
+"""Estimated memory of a cached value, per byte of the encoded part. Units: bytes."""
 LEAST_BYTES: Final = 1 << 10
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 
 
 class PodPartCache(Generic[T]):
-    """A cache of values computed from one part of a pod, such as its affinity.
+    """A bounded cache of values computed from a part of a pod; pods with an equal part share the value.
 
     Args:
         answer: Computes the value for a pod; may read only the part.
@@ -38,9 +38,9 @@ class PodPartCache(Generic[T]):
         self._without = without
         self._kept: LRUCache[Hashable, tuple[T, int]] = LRUCache(KEPT_BYTES, getsizeof=itemgetter(1))
         self._last: tuple[Any, T] | None = None
-        """The last part and its value: pods of one owner arrive in sequence and share the part."""
+        """The last part with its value: the pods of an owner arrive one after another and share the part."""
         self._last_is_large = False
-        """Whether the last value is too large for the cache; the next pod replaces it."""
+        """Whether the last value is too large for the cache, so that the next pod's value replaces it."""
 
     def __call__(self, pod: Pod) -> T:
         """Return the value for a pod, computed at the first pod with an equal part."""
@@ -78,7 +78,7 @@ class PodPartCache(Generic[T]):
 
 
 def _key(part: Any) -> bytes | None:
-    """Return the cache key for a part of a pod; None if the part contains text that JSON cannot represent."""
+    """Return a part of a pod as cache key; None if it contains text that JSON cannot represent."""
     try:
         return _ENCODER.encode(part)
     except UnicodeError:

@@ -1,4 +1,4 @@
-"""Compiled label selectors: requirements on single labels, and their conjunctions.
+"""Compiled label selectors, and requirements on single labels.
 
 Node selectors in `node_selectors` build on this module. A requirement is evaluated for one value of its label
 (`admits`), so a column can evaluate it per distinct value instead of per object.
@@ -23,11 +23,11 @@ _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 
 
 class SelectorError(ValueError):
-    """A selector is invalid: the API server would have rejected it."""
+    """Raised if a selector is invalid, so that the API server would have rejected it."""
 
 
 class Operator(StrEnum):
-    """Operator of a requirement on a label's value."""
+    """The operators of requirements on a label's value."""
 
     IN = "In"
     NOT_IN = "NotIn"
@@ -38,18 +38,18 @@ class Operator(StrEnum):
 
 
 _OF_LABELS: Final = frozenset((Operator.IN, Operator.NOT_IN, Operator.EXISTS, Operator.DOES_NOT_EXIST))
-"""Operators of label selectors; Gt and Lt are for node selectors only."""
+"""The operators of label selectors; only node selectors have Gt and Lt."""
 _LISTING: Final[Mapping[str, Operator]] = {one.value: one for one in (Operator.IN, Operator.NOT_IN)}
 FEW_VALUES: Final = 4
-"""Largest number of values of a requirement that is indexed together with other requirements."""
+"""Maximum number of values of a requirement that is indexed together with other requirements."""
 FEW: Final = 8
-"""Largest number of values or requirements that are searched without an index."""
+"""Maximum number of values or requirements that are searched without an index."""
 BYTES_PER_LABEL, BYTES_PER_VALUE = 256, 96
 """Estimated memory of a requirement, and of a value of a requirement. Units: bytes."""
 
 
 def contradicted(selector: LabelSelector) -> str | None:
-    """Return a label on which a valid selector has contradictory requirements; None if there is no such label."""
+    """Return a label on which the requirements of a valid selector contradict each other; None without such a label."""
     stated: dict[str, list[Requirement]] = {}
     for key, value in selector.match_labels.items():
         stated[key] = [Requirement(key, Operator.IN, (value,))]
@@ -59,7 +59,7 @@ def contradicted(selector: LabelSelector) -> str | None:
 
 
 def _exclude_each_other(requirements: Iterable[Requirement]) -> bool:
-    """Return whether neither a value nor the absence of a label satisfies all given requirements on the label."""
+    """Return whether no value of a label, and no object without the label, meets all given requirements."""
     allowed: set[str] | None = None
     refused: set[str] = set()
     operators = set()
@@ -83,7 +83,7 @@ class LabelRequirement(NamedTuple):
     bound: int = 0
 
     def admits(self, value: str | None) -> bool:
-        """Return whether the requirement allows a value of the label; None stands for an object without the label."""
+        """Return whether the requirement allows a value of the label; None means an object without the label."""
         match self.operator:
             case Operator.IN:
                 return self._lists(value)
@@ -113,7 +113,7 @@ class LabelRequirement(NamedTuple):
 
 
 class OfLabel:
-    """The combined requirements on one label.
+    """All requirements on one label, combined.
 
     Attributes:
         admits_absence: Whether an object may be without the label.
@@ -123,10 +123,10 @@ class OfLabel:
 
     def __init__(self, requirements: Iterable[LabelRequirement]) -> None:
         self._allowed: frozenset[str] | None = None
-        """Allowed values; None for any value."""
+        """The allowed values; None for any value."""
         self._banned: set[str] = set()
         self._bounds: tuple[int | None, int | None] = None, None
-        """Exclusive lower and upper bound of the label's number."""
+        """The exclusive lower and upper bound of the label's value as a number."""
         self.admits_absence, self._beyond = True, False
         for one in requirements:
             match one.operator:
@@ -146,7 +146,7 @@ class OfLabel:
         self._allowed = frozenset(values if self._allowed is None else self._allowed.intersection(values))
 
     def _bound(self, one: LabelRequirement) -> None:
-        """Combine a Gt or Lt requirement with the stricter of the bounds so far."""
+        """Combine a Gt or Lt requirement with the bounds so far."""
         above, below = self._bounds
         if one.operator is Operator.GREATER:
             above = one.bound if above is None else max(above, one.bound)
@@ -166,7 +166,7 @@ class OfLabel:
         return number is not None and (above is None or number > above) and (below is None or number < below)
 
     def among(self, values: KeysView[str]) -> tuple[Collection[str], bool]:
-        """Return the allowed values among `values` and True, or the rejected values and False, whichever is faster.
+        """Return those of `values` that are allowed and True, or those that are rejected and False, by which is faster.
 
         Cost: proportional to the smaller of the values and the listed ones; with numeric comparisons, to the values.
         """
@@ -180,7 +180,7 @@ class OfLabel:
 
 
 class ByLabel:
-    """Many requirements indexed by label, evaluated by the labels that an object has.
+    """Many requirements indexed by label, of which only those on an object's labels are evaluated.
 
     Attributes:
         demanded: The labels that an object must have.
@@ -194,7 +194,7 @@ class ByLabel:
         self.demanded: set[str] = set()
         self._forbidden: set[str] = set()
         self._looked_up: dict[str, list[LabelRequirement]] = {}
-        """Requirements that compare numbers or list many values, for which pairs would use too much memory."""
+        """The requirements that compare numbers or list many values, which are not indexed by value."""
         self._banned: set[tuple[str, str]] = set()
         listed: dict[str, set[str]] = {}
         for one in requirements:
@@ -214,7 +214,7 @@ class ByLabel:
                 self.demanded.add(one.key)
         self._allowed = {(key, value) for key, values in listed.items() for value in values}
         self._listed = len(listed)
-        """Number of labels that must have one of the allowed values."""
+        """Number of labels that must have one of listed values."""
         self._of: dict[str, OfLabel] = {}
 
     def of(self, label: str) -> OfLabel:
@@ -293,7 +293,7 @@ class LabelMatcher:
 
     @property
     def keys(self) -> frozenset[str]:
-        """Labels on which the result of the selector depends."""
+        """The labels on which the result of the selector depends."""
         return frozenset(one.key for one in self.requirements or ())
 
     @property
@@ -307,13 +307,13 @@ class LabelMatcher:
         return self.requirements == ()
 
     def narrowed(self, labels: Mapping[str, str]) -> LabelMatcher:
-        """Return the selector with additional required labels; a selector that selects nothing stays unchanged."""
+        """Return the selector with further required labels; a selector that matches nothing is not changed."""
         if self.requirements is None:
             return self
         return _matcher((*self.requirements, *_exactly(labels)))
 
     def joined(self, other: LabelMatcher) -> LabelMatcher:
-        """Return the conjunction of two selectors; `other` is ignored if it selects nothing."""
+        """Return the conjunction of two selectors; `other` is ignored if it matches nothing."""
         if not other.requirements or self.requirements is None:
             return self
         if not self.requirements:
@@ -326,7 +326,7 @@ EVERYTHING: Final = LabelMatcher(())
 
 
 def compile_selector(selector: LabelSelector | None) -> LabelMatcher:
-    """Compile a label selector; an absent selector selects nothing, an empty selector everything.
+    """Return a compiled label selector; an absent selector matches nothing, an empty selector everything.
 
     Raises:
         SelectorError: an operator is unknown, or a key or value is invalid for it.
@@ -373,12 +373,12 @@ class SelectorCompiler:
 
 
 def match_labels(labels: Mapping[str, str]) -> LabelMatcher:
-    """Compile a map of labels, as in `nodeSelector` and Services, without validation."""
+    """Return a compiled map of labels, as in `nodeSelector` and Services, without validation."""
     return LabelMatcher(_exactly(dict(sorted(labels.items()))))
 
 
 def requirement(one: Requirement) -> LabelRequirement:
-    """Compile one requirement with any of the six operators.
+    """Return a compiled requirement with any of the six operators.
 
     Raises:
         SelectorError: the operator is unknown, or the key or a value is invalid for it.
@@ -403,7 +403,7 @@ def _sorted(values: Iterable[str]) -> tuple[str, ...]:
 
 
 def int64(text: str) -> int | None:
-    """Parse a decimal 64-bit integer; None if the text is not such an integer."""
+    """Return the number of a decimal 64-bit integer; None if the text is no such integer."""
     if len(text) > 40 or not _INTEGER.fullmatch(text):
         return None
     number = int(text)

@@ -37,8 +37,8 @@ NO_VICTIMS: Final = "No preemption victims found for incoming preemptor"
 ONGOING: Final = "ongoing preemption on nominated nodes"
 
 MOST_EVALUATIONS: Final = 5_000
-"""Number of evaluations of members up to which each restoration of a victim evaluates all members, if filters read the
-pods of other nodes. Beyond it, victims are restored by the other filters, and all members are evaluated once. One
+"""Maximum number of member evaluations while victims are restored one after another, if filters read the pods of
+other nodes. Beyond it, victims are restored by the other filters, and all members are evaluated once. One
 evaluation takes about 0.2 ms."""
 
 
@@ -167,7 +167,7 @@ def _distinct(pods: Sequence[Pod]) -> list[Pod]:
 
 
 def _evicted(victims: Sequence[Victim], simulation: GroupSimulation, cluster: Cluster) -> list[Victim]:
-    """Return the victims that cannot be restored."""
+    """Return the victims that have to be evicted, after restoring as many as possible."""
     if not simulation.reads_other_nodes or len(victims) * len(simulation.nodes) <= MOST_EVALUATIONS:
         return [one for one in victims if not simulation.restore(one.pods)]
     restored = [simulation.restore(one.pods, locally=True) for one in victims]
