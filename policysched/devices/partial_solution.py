@@ -35,7 +35,7 @@ _CAPACITIES_A_STEP: Final = 4
 
 
 class FailedSearchError(Exception):
-    """Raised if an error ends the search."""
+    """Raised if an error, such as a failed selector, ends the device search."""
 
     def __init__(self, failure: AllocationFailure) -> None:
         super().__init__(failure)

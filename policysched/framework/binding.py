@@ -66,7 +66,7 @@ class PreFlight:
     works: bool = True
     """Whether PreBind of the plugin has work to do for the pod."""
     parallel: bool = False
-    """Whether PreBind may run in parallel with that of neighbouring plugins which allow it too."""
+    """Whether PreBind may run in parallel with adjacent plugins that allow this, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +246,7 @@ class DeviceWait:
     """The driver of each device that has binding conditions."""
     outcome: DeviceWaitOutcome
     seconds: float
-    """The duration of the wait."""
+    """Duration of the wait. Units: seconds."""
 
 
 @dataclass(frozen=True, slots=True)

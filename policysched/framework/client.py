@@ -90,7 +90,7 @@ class Event:
     action: str
     note: str
     at: datetime
-    """Time of the event in UTC."""
+    """Time of the event, in UTC."""
     related: Pod | PodGroup | None = None
     """A second object of the event, such as the preemptor."""
 
@@ -155,7 +155,7 @@ class ClaimClient(Protocol):
     """
 
     async def get(self, claim: ResourceClaim) -> ResourceClaim:
-        """Read the newest version of a claim."""
+        """Read the newest version of a claim from the API server."""
 
     async def set_finalizers(self, claim: ResourceClaim) -> ResourceClaim:
         """Write a claim's finalizers; fail with a conflict if the claim's resourceVersion changed."""
@@ -173,7 +173,7 @@ class ClaimClient(Protocol):
         """Create a claim from its spec; the API server completes its generated name."""
 
     async def delete(self, claim: ResourceClaim) -> None:
-        """Delete a claim."""
+        """Delete a claim on the API server."""
 
     async def write_extended_claim_status(self, pod: Pod, status: PodExtendedClaimStatus) -> None:
         """Write into a pod's status the name of the claim that holds its extended resources."""
@@ -184,7 +184,7 @@ class Client(Protocol):
 
     @property
     def claims(self) -> ClaimClient:
-        """The requests about ResourceClaims."""
+        """The client for requests about ResourceClaims."""
 
     async def bind(self, pod: Pod, node: str) -> None:
         """Bind the pod to a node, with a single request that is not retried.

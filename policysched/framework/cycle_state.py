@@ -34,7 +34,7 @@ class CycleState:
         """The plugins whose PreBindPreFlight allows parallel PreBind: adjacent plugins of this kind run in parallel."""
 
     def read(self, key: str) -> Any:
-        """Return the value of a key.
+        """Return the value that is stored under a key.
 
         Raises:
             KeyError: the key has no value.

@@ -45,7 +45,7 @@ class NodeVictims:
     """The number of victims whose eviction violates a PodDisruptionBudget."""
 
     def named(self) -> NamedVictims:
-        """Return the victims by UID."""
+        """Return the victims as UIDs instead of pods."""
         return NamedVictims(tuple(one.metadata.uid for one in self.pods), self.pdb_violations)
 
 
@@ -89,7 +89,7 @@ class Extender(Protocol):
         """Return whether the extender processes a pod, according to its configuration."""
 
     async def filter(self, pod: Pod, nodes: Sequence[str]) -> FilterAnswer:
-        """Return which nodes can run the pod.
+        """Return the nodes that the extender accepts for the pod, and why it rejects others.
 
         Raises:
             ExtenderError: there is no usable answer.
@@ -112,7 +112,7 @@ class Extender(Protocol):
         """
 
     async def bind(self, pod: Pod, node: str) -> None:
-        """Bind a pod.
+        """Bind the pod to a node by the extender.
 
         Raises:
             ExtenderError: the pod is not bound, as far as is known.

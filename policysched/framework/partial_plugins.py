@@ -40,7 +40,7 @@ class EverywhereFilter(RowFilter[Everywhere]):
         self.name = name
 
     def filter(self, state: Everywhere, rows: Rows) -> Codes:  # noqa: ARG002 - it rejects all rows
-        """Reject all rows."""
+        """Return a reason code that rejects each row."""
         return np.ones(rows.stop - (rows.start or 0) if isinstance(rows, slice) else rows.size, np.int32)
 
     def reason(self, state: Everywhere, code: int) -> Status:  # noqa: ARG002 - there is one reason

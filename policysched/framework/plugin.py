@@ -44,7 +44,7 @@ PREFIX = "SchedulingPolicy/"
 
 
 def plugin_name(policy: PolicyKey) -> str:
-    """Return the plugin name of a policy."""
+    """Return the plugin name that a policy has in statuses and records."""
     return PREFIX + policy
 
 

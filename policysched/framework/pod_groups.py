@@ -179,7 +179,7 @@ class GroupSimulation(Protocol):
         """
 
     def remove(self, pods: Sequence[PlacedPod]) -> None:
-        """Remove restored pods again."""
+        """Remove pods that `restore` restored."""
 
 
 class RejectedGroup(Protocol):

@@ -64,7 +64,7 @@ class Profile:
     pre_filters: tuple[Filter, ...] | None = None
     """The filters in the order of PreFilter, with plugins at PreFilter only; None if Filter has the same order."""
     scores: tuple[tuple[Score, int], ...] = ()
-    """The score plugins with their weights."""
+    """The score plugins in the order of Score, with their weights."""
     pre_scores: tuple[Score, ...] = ()
     """The plugins that are enabled at PreScore but not at Score."""
     pre_score_order: tuple[str, ...] = ()

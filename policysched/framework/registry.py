@@ -56,7 +56,7 @@ class PluginRegistry:
         self._plugins.update(other._plugins)
 
     def make(self, name: str, args: Any, handle: Any) -> Any:
-        """Create a plugin.
+        """Create the plugin that is registered under a name.
 
         Raises:
             UsageError: the name is not registered, or the arguments are not valid.

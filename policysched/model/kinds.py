@@ -377,7 +377,7 @@ def kind_of(raw: Mapping[str, Any]) -> ApiKind[Any] | None:
 
 
 def fill(raw: Mapping[str, Any], classes: PriorityClasses, release: Release = DEFAULT) -> Object:
-    """Return an object with the API server's defaults, if scheduling reads its kind.
+    """Return an object completed with the API server's defaults, if scheduling reads its kind.
 
     Args:
         raw: the object; it is not changed.

@@ -201,7 +201,7 @@ class Policy(Struct, frozen=True):
 
     @property
     def key(self) -> PolicyKey:
-        """Identity of the policy."""
+        """The name of the policy."""
         return PolicyKey(self.metadata.name)
 
 

@@ -315,7 +315,7 @@ class Binder:
         return None if status is None else Failure.at_permit(status)
 
     async def _bind(self, assumed: AssumedPod, profile: Profile) -> Status | None:
-        """Run PreBind and Bind."""
+        """Run PreBind and Bind for an assumed pod; return the status of a failure, or None."""
         pre_binds = pre_bind_groups(assumed, profile)
         if isinstance(pre_binds, Status):
             return pre_binds

@@ -92,7 +92,7 @@ class Reloader:
         self._work.put_nowait(policy)
 
     def delete(self, key: PolicyKey) -> None:
-        """Schedule the removal of a policy."""
+        """Schedule the removal of a deleted policy."""
         self._work.put_nowait(key)
 
     def use_profiles(self, profiles: Mapping[str, Profile], changed: frozenset[str], *, policies: bool) -> int:

@@ -324,7 +324,7 @@ class Scheduler:
         self._binder.reject_waiting(identity, "the pod was deleted")
 
     def take(self, obj: Any) -> None:
-        """Add or replace an object of any kind of `policysched.model.kinds`."""
+        """Add an object to the cluster, or replace it; its kind is one of `policysched.model.kinds`."""
         self._handle(self._take, obj)
 
     def _take(self, obj: Any) -> None:
@@ -336,7 +336,7 @@ class Scheduler:
             self._changes.publish(self.cluster.take(obj))
 
     def drop(self, obj: Any) -> None:
-        """Remove an object of any kind of `policysched.model.kinds`."""
+        """Remove an object from the cluster; its kind is one of `policysched.model.kinds`."""
         self._handle(self._drop, obj)
 
     def _drop(self, obj: Any) -> None:

@@ -93,7 +93,7 @@ class CycleTimes:
         """Durations of `CYCLE_POINTS` in the current decision; 0 for points that were not reached."""
 
     def begin(self) -> None:
-        """Start measuring a decision."""
+        """Start measuring the extension points of a decision."""
         self.by_plugin = self._count % SAMPLE == 0
         self._count += 1
         self.seconds = [0.0, 0.0, 0.0, 0.0]

@@ -289,12 +289,12 @@ class Cluster:
             self.journal.note_all(distinct(self.pods.rows[self.pods.rows >= 0]), int(Aspect.POD_DETAILS))
 
     def take(self, obj: Any) -> Change:
-        """Add or replace an object of any kind of `policysched.model.kinds`."""
+        """Add an object to the cluster, or replace it; its kind is one of `policysched.model.kinds`."""
         own = _OWN.get(type(obj))
         return own[0](self, obj) if own is not None else self.objects.put(obj)
 
     def drop(self, obj: Any) -> Change:
-        """Remove an object of any kind of `policysched.model.kinds`."""
+        """Remove an object from the cluster; its kind is one of `policysched.model.kinds`."""
         own = _OWN.get(type(obj))
         return own[1](self, obj) if own is not None else self.objects.drop(obj)
 

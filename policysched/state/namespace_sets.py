@@ -34,7 +34,7 @@ class NamespaceNumbers(dict[str, int]):
             self.add(name)
 
     def add(self, name: str) -> int:
-        """Assign a number to a namespace."""
+        """Give a namespace the next number."""
         number = self[name] = len(self.names)
         self.names.append(name)
         return number
@@ -132,7 +132,7 @@ class NamespaceSets:
         self._columns.appear(number, labels)
 
     def drop(self, name: str) -> None:
-        """Remove a deleted namespace."""
+        """Remove the labels of a deleted namespace."""
         self._selected.clear()
         number = self._numbers[name]
         self._columns.vanish(number, self._labels.pop(number))

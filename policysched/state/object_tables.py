@@ -38,7 +38,7 @@ class ObjectTables:
         return self._tables[resource.value]
 
     def put(self, obj: Any) -> Change:
-        """Add or replace an object; return the change."""
+        """Add or replace an object of a kind without columns; return the change."""
         kind = _kind_of(obj)
         table, key = self._tables[kind.kind], kind.key(obj)
         old = table.get(key)
@@ -46,7 +46,7 @@ class ObjectTables:
         return change_of(kind.resource, old, obj)
 
     def drop(self, obj: Any) -> Change:
-        """Remove an object; return the change."""
+        """Remove an object of a kind without columns; return the change."""
         kind = _kind_of(obj)
         return change_of(kind.resource, self._tables[kind.kind].pop(kind.key(obj), None), None)
 

@@ -76,7 +76,7 @@ class ResourceClaims:
         return self._replace(claim.key, claim)
 
     def drop(self, claim: ResourceClaim) -> Change:
-        """Remove a deleted claim."""
+        """Remove a deleted claim, in stored and assumed version."""
         self._stored.pop(claim.key, None)
         return self._replace(claim.key, None)
 

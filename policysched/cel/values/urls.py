@@ -1,4 +1,4 @@
-"""URL parsing as in Go's net/url.
+"""Parses URLs as Go's net/url does.
 
 Source: the Go library's net/url (ParseRequestURI, Parse, Query, EscapedPath, String).
 """
@@ -49,7 +49,7 @@ class Url:
     raw_fragment: str = ""
 
     def escaped_path(self) -> str:
-        """Return the encoded path."""
+        """Return the path of the URL, encoded."""
         if self.raw_path and _VALID_IN_PATH.issuperset(self.raw_path):
             return self.raw_path
         return "*" if self.path == "*" else _escaped(self.path, _IN_PATH)
@@ -77,7 +77,7 @@ class Url:
         return found
 
     def text(self) -> str:
-        """Format the URL."""
+        """Return the URL as text."""
         said = f"{self.scheme}:" if self.scheme else ""
         if self.opaque:
             said += self.opaque
@@ -99,7 +99,7 @@ class Url:
 
 
 def parse_request_uri(text: str) -> Url:
-    """Parse an absolute URI or path.
+    """Return the parsed form of an absolute URI or path.
 
     Raises:
         UrlError: the text is invalid.
@@ -108,7 +108,7 @@ def parse_request_uri(text: str) -> Url:
 
 
 def parse_url(text: str) -> Url:
-    """Parse a URL with a fragment.
+    """Return the parsed form of a URL with a fragment.
 
     Raises:
         UrlError: the text is invalid.

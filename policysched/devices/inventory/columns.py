@@ -30,7 +30,7 @@ Codes = NDArray[np.int32]
 AttributeValue = tuple[str, object]
 """The type and value of a device attribute; values of different types are never equal."""
 LISTS: Final = "lists"
-"""The type of a device attribute that has a list of values, or none."""
+"""The type of a device attribute that has a list of values, or no value, instead of one value."""
 _MOST_AHEAD: Final = 64
 """Number of attributes whose columns are created before the first use."""
 NO_SIGNATURE: Final = 0

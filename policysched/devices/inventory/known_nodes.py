@@ -97,7 +97,7 @@ class KnownNodes:
         """Number of requirements in all cached node selectors."""
 
     def add(self, row: int, node: KnownNode) -> None:
-        """Add a node in a row to the indexes."""
+        """Add the node of a row to the indexes."""
         self._forget_selectors()
         self._rows[node.name] = row
         self.by_row[row] = node

@@ -27,7 +27,7 @@ _NO_VALUE: Final = "\0"
 
 
 LabelValue: TypeAlias = tuple[str, str]
-"""A label key and a value."""
+"""The key and the value of a label."""
 CounterName: TypeAlias = tuple[str, str]
 """The name of a counter set and of a counter in the set."""
 

@@ -126,7 +126,7 @@ class DeviceTables:
         self._changes += 1
 
     def set_node(self, row: int, name: str, labels: Mapping[str, str]) -> None:
-        """Add or update the node of a row."""
+        """Add or update the node in a row, with its labels."""
         self._changes += 1
         known = self._nodes.by_row.get(row)
         if known is not None and known.name == name:
@@ -143,7 +143,7 @@ class DeviceTables:
         self._update_after_many_changes()
 
     def remove_node(self, row: int) -> None:
-        """Remove the node of a row."""
+        """Remove the node in a row."""
         self._changes += 1
         known = self._nodes.remove(row)
         self._fresh.discard(row)

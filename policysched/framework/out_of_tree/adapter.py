@@ -164,7 +164,7 @@ class OutOfTreePlugin(
         return True
 
     def pre_enqueue(self, pod: Pod, cluster: Cluster) -> Status | None:  # noqa: ARG002 - the base's signature
-        """Run PreEnqueue."""
+        """Run PreEnqueue of the out-of-tree plugin."""
         answer = self.call("PreEnqueue", lambda: self.plugin.pre_enqueue(pod))
         return self.status_of("PreEnqueue", answer)
 
@@ -277,7 +277,7 @@ class OutOfTreePlugin(
         return answer
 
     def normalize_rows(self, cycle: PodCycle, rows: RowNumbers, scores: Scores) -> Scores | Status:
-        """Run NormalizeScore on the scores of rows.
+        """Run NormalizeScore of the out-of-tree plugin on the scores of rows.
 
         Shapes: rows (R,), scores (R,) -> (R,).
 
@@ -300,7 +300,7 @@ class OutOfTreePlugin(
         return answer
 
     def post_filter(self, pod: Pod, failed: FailedDecision) -> PostFilterResult:
-        """Run PostFilter."""
+        """Run PostFilter of the out-of-tree plugin."""
 
         def ask() -> Any:
             answer = self.plugin.post_filter(failed.state, pod, StatusByNode(failed))
@@ -310,18 +310,18 @@ class OutOfTreePlugin(
         return answer if isinstance(answer, PostFilterResult) else PostFilterResult(answer)
 
     def reserve(self, assumed: AssumedPod) -> Status | None:
-        """Run Reserve."""
+        """Run Reserve of the out-of-tree plugin."""
         ask = self.method("reserve")
         return None if ask is None else self._call_for("Reserve", ask, assumed)
 
     def unreserve(self, assumed: AssumedPod) -> None:
-        """Run Unreserve."""
+        """Run Unreserve of the out-of-tree plugin."""
         ask = self.method("unreserve")
         if ask is not None:
             self._call_for("Unreserve", ask, assumed)
 
     def permit(self, assumed: AssumedPod, handle: Handle) -> Status | Wait | None:  # noqa: ARG002 - the base's
-        """Run Permit."""
+        """Run Permit of the out-of-tree plugin."""
 
         def ask(*given: Any) -> Any:
             return permitted(self.plugin.permit(*given))
@@ -330,7 +330,7 @@ class OutOfTreePlugin(
         return answer
 
     def pre_bind_pre_flight(self, assumed: AssumedPod) -> PreFlight | Status:
-        """Run PreBindPreFlight."""
+        """Run PreBindPreFlight of the out-of-tree plugin."""
         point, ask = "PreBindPreFlight", self.method("pre_bind_pre_flight")
         if ask is None:
             return PreFlight()
@@ -347,17 +347,17 @@ class OutOfTreePlugin(
         return not inspect.iscoroutinefunction(self.plugin.pre_bind)
 
     async def pre_bind(self, assumed: AssumedPod, handle: Handle) -> Status | None:  # noqa: ARG002 - the base's
-        """Run PreBind."""
+        """Run PreBind of the out-of-tree plugin."""
         answer: Status | None = await self._call_later(self.plugin.pre_bind, assumed)
         return answer
 
     async def bind(self, assumed: AssumedPod, handle: Handle) -> Status | None:  # noqa: ARG002 - the base's
-        """Run Bind."""
+        """Run Bind of the out-of-tree plugin."""
         answer: Status | None = await self._call_later(self.plugin.bind, assumed)
         return answer
 
     async def post_bind(self, assumed: AssumedPod, handle: Handle) -> None:  # noqa: ARG002 - the base's
-        """Run PostBind."""
+        """Run PostBind of the out-of-tree plugin."""
         await self._call_later(self.plugin.post_bind, assumed)
 
     def method(self, name: str, point: str = "") -> Callable[..., Any] | None:

@@ -92,7 +92,7 @@ class PluginHandle:
 
     @property
     def clock(self) -> Clock:
-        """The scheduler's clock."""
+        """The scheduler's source of time."""
         return self._running.clock
 
     def waiting_pods(self) -> list[WaitingPod]:

@@ -220,7 +220,7 @@ class NormalizeScoreMethods(Protocol):
 
     @abstractmethod
     def normalize_score(self, state: CycleState, pod: Pod, scores: list[NodeScore]) -> Status | None:
-        """Change the scores in place."""
+        """Change the scores of nodes in place."""
 
 
 class ReserveMethods(Protocol):
@@ -322,7 +322,7 @@ class NormalizePlacementScoreMethods(Protocol):
     def normalize_placement_scores(
         self, state: CycleState, group: PodGroup, scores: list[PlacementScore]
     ) -> Status | None:
-        """Change the scores in place."""
+        """Change the scores of placements in place."""
 
 
 class EventMethods(Protocol):

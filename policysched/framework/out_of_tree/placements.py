@@ -46,7 +46,7 @@ class OutOfTreePlacements(PlacementGeneratePlugin, PlacementFeasiblePlugin, Plac
     def generate_placements(
         self, context: PodGroupContext, parent: CandidatePlacement
     ) -> Sequence[CandidatePlacement] | Status:
-        """Run PlacementGenerate."""
+        """Run PlacementGenerate of the out-of-tree plugin."""
 
         def ask() -> Any:
             nodes = NodeInfos(context.cluster, parent.rows)
@@ -61,7 +61,7 @@ class OutOfTreePlacements(PlacementGeneratePlugin, PlacementFeasiblePlugin, Plac
     def placement_feasible(
         self, context: PodGroupContext, placement: CandidatePlacement, progress: PlacementProgress
     ) -> Status | None:
-        """Run PlacementFeasible."""
+        """Run PlacementFeasible of the out-of-tree plugin."""
         plugin = self._of.plugin
         answer = self._of.call(
             "PlacementFeasible",
@@ -70,7 +70,7 @@ class OutOfTreePlacements(PlacementGeneratePlugin, PlacementFeasiblePlugin, Plac
         return self._of.status_of("PlacementFeasible", answer)
 
     def score_placements(self, context: PodGroupContext, feasible: Sequence[FeasiblePlacement]) -> Scores | Status:
-        """Run PlacementScore for each placement."""
+        """Run PlacementScore of the out-of-tree plugin for each placement."""
         names = context.cluster.nodes.names
 
         def score(one: FeasiblePlacement) -> Any:
@@ -87,7 +87,7 @@ class OutOfTreePlacements(PlacementGeneratePlugin, PlacementFeasiblePlugin, Plac
     def normalize_placements(
         self, context: PodGroupContext, feasible: Sequence[FeasiblePlacement], scores: Scores
     ) -> Scores | Status:
-        """Run NormalizePlacementScore."""
+        """Run NormalizePlacementScore of the out-of-tree plugin."""
         normalize = self._of.method("normalize_placement_scores")
         if normalize is None:
             return scores

@@ -137,7 +137,7 @@ def taken_above(guards: Sequence[Typed | None]) -> Iterator[tuple[int, int | Non
 
 
 def _weight(conditions: Collection[Typed]) -> int:
-    """Return how much conditions add to the limit of comparisons; a list of many values adds several."""
+    """Return as how many comparisons conditions count; a list of many values counts as several."""
     lists = (arg.data for one in conditions for arg in one.args if one.op in _LISTS)
     return len(conditions) + sum(len(one) // _VALUES_A_CONDITION for one in lists if isinstance(one, tuple))
 

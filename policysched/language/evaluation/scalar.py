@@ -45,7 +45,7 @@ class ScalarFrame(Protocol):
 
     @property
     def now(self) -> float:
-        """Time in seconds since 1970, UTC."""
+        """The time at which the node is evaluated. Units: seconds since 1970, UTC."""
 
     @property
     def nodes(self) -> Sequence[ScalarFrame]:

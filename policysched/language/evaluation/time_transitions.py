@@ -34,7 +34,7 @@ Ages: TypeAlias = Callable[[Input], npt.ArrayLike]
 
 
 class _Moment:
-    """A frame that has only the time."""
+    """A frame without rows and inputs, for expressions that read only the time."""
 
     def __init__(self, now: float) -> None:
         self.now = now

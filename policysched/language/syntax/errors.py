@@ -259,7 +259,7 @@ def _no_field(text: str, parent: Names, span: Span) -> Diagnostic | None:
 
 
 def _whole(text: str, before: Names, span: Span) -> tuple[Names, str]:
-    """Return all names of a path that begins with the names `before`, and the key after them."""
+    """Return all names of the path that begins with the names `before`, and the key behind them."""
     found = _PATH.match(text, span.start)
     if found is None or text.startswith("(", found.end()):  # the name of a method is not a field
         return before or (snake(text[span.start : span.end]),), "..."

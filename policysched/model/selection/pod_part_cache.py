@@ -67,7 +67,7 @@ class PodPartCache(Generic[T]):
         return answer
 
     def forget(self) -> None:
-        """Drop all cached values."""
+        """Drop all cached values of the cache."""
         self._kept.clear()
         self._last = None
 

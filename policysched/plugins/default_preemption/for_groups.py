@@ -58,7 +58,7 @@ class GroupRules:
 
 @dataclass(frozen=True, slots=True)
 class Victim:
-    """Pods that are evicted together."""
+    """Placed pods that are only evicted together: a single pod, or a pod group."""
 
     pods: tuple[PlacedPod, ...]
     priority: int

@@ -79,7 +79,7 @@ class ClaimRows:
         return np.zeros(self._size, np.int64) if self._scores is None else self._scores
 
     def reason(self, code: int) -> Status:
-        """Return the status of a reason code."""
+        """Return the status that a reason code stands for."""
         return self._statuses[code - 1]
 
     def _evaluate(self) -> None:

@@ -93,7 +93,7 @@ NO_HELP: Final = unschedulable("still not schedulable")
 GROUP_DONE: Final = PodGroupPostFilterResult(unschedulable("deallocation and deletion of ResourceClaims completed"))
 GROUP_SKIPPED: Final = PodGroupPostFilterResult(unschedulable())
 _OF_ONE_POD: Final = Status(Code.ERROR, ("ResourceClaims cannot be allocated",))
-"""Placeholder for an error in results that pods share; it is replaced by evaluating the pod alone."""
+"""Placeholder for the error of a result that pods share; the plugin then evaluates the pod alone."""
 
 
 class DynamicResourcesArguments(PluginArguments, frozen=True):
@@ -272,7 +272,7 @@ class DynamicResources(
         return state.codes[rows]
 
     def reason(self, state: ClaimRows, code: int) -> Status:
-        """Return the status of a reason code."""
+        """Return the status that a reason code stands for."""
         return state.reason(code)
 
     def stamp(self, cluster: Cluster) -> Hashable:
@@ -440,7 +440,7 @@ class SharedFilter(FilterPlugin[SharedRows], Incremental[SharedRows]):
         return np.concatenate((rows, changed)) if changed.size else rows
 
     def reason(self, state: SharedRows, code: int) -> Status:  # noqa: ARG002 - reasons are equal for all states
-        """Return the status of a reason code."""
+        """Return the status that a reason code stands for."""
         if code == AllocationAnswer.NO:
             return NO_DEVICES
         return INVALID_POOLS if code == AllocationAnswer.INVALID_POOLS else _OF_ONE_POD

@@ -32,7 +32,7 @@ class _Block(NamedTuple):
     """What the existing terms that share a pod counter have in common."""
 
     key: str
-    """The topology key."""
+    """The topology key that the terms share."""
     sign: int
     """1 if the terms raise a score or reject a pod; −1 if they lower a score; 0 if they have weight 0."""
     number: int

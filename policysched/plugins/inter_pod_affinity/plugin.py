@@ -125,7 +125,7 @@ class InterPodAffinity(
         return state.on_rows(changed)
 
     def reason(self, state: RequiredState, code: int) -> Status:  # noqa: ARG002 - the code says it all
-        """Return the status of a reason code."""
+        """Return the status that a reason code stands for."""
         return STATUSES[code]
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> PreparedScore[PreferredState]:
@@ -215,7 +215,7 @@ class AffinityArguments(PluginArguments, frozen=True):
 
 
 def inter_pod_affinity(given: AffinityArguments, *, merges_namespaces: bool) -> InterPodAffinity:
-    """Create InterPodAffinity."""
+    """Create InterPodAffinity from its plugin arguments."""
     return InterPodAffinity(
         given.hard_pod_affinity_weight,
         ignore_preferred=given.ignore_preferred_terms_of_existing_pods,

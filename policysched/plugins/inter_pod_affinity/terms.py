@@ -39,7 +39,7 @@ _Inside = tuple[NamespaceSet | None, frozenset[str]]
 
 @dataclass(frozen=True, slots=True)
 class ResolvedPeers:
-    """An affinity term with its namespaces as names instead of selectors: it decides which placed pods match.
+    """An affinity term with namespaces instead of namespaceSelectors; decides which placed pods match.
 
     Attributes:
         pods: The label selector.
@@ -79,7 +79,7 @@ class CountedTerm(NamedTuple):
     """An affinity term with the weight that each matching pod adds to a sum."""
 
     key: str
-    """The topology key."""
+    """The topology key of the term."""
     weight: int
     peers: ResolvedPeers
 
@@ -87,7 +87,7 @@ class CountedTerm(NamedTuple):
 def resolve_peers(
     peers: PeerSelector, selected: Mapping[LabelMatcher, NamespaceSet], *, merges: bool = False
 ) -> ResolvedPeers:
-    """Return an affinity term with its namespaces: the named ones, and those that its namespaceSelector matches.
+    """Return an affinity term with the namespaces that it names, and those that its namespaceSelector matches.
 
     Args:
         peers: The term's pods.

@@ -346,7 +346,7 @@ class FitArguments(PluginArguments, frozen=True):
 
 
 def node_resources_fit(given: FitArguments, *, scores_pod_level: bool, shrinking_wakes: bool) -> NodeResourcesFit:
-    """Create NodeResourcesFit."""
+    """Create NodeResourcesFit from its plugin arguments."""
     chosen = given.scoring_strategy
     strategy: Strategy
     if chosen.type == RATIO:

@@ -67,7 +67,7 @@ class ShortageTest:
         return CachedAnswers(cluster, self.codes, self.code, np.int32)
 
     def codes(self, rows: Rows) -> Codes:
-        """Return the reason codes of rows.
+        """Return for each row the reason code of insufficient resources; 0 if the pod fits.
 
         Shapes: (R,).
         """
@@ -181,7 +181,7 @@ class ManyResourcesTest(ShortageTest):
         return kept
 
     def codes(self, rows: Rows) -> Codes:
-        """Return the reason codes of rows.
+        """Return for each row the reason code of insufficient resources; 0 if the pod fits.
 
         Shapes: (R,).
         Cost: O(resources that nodes have) for each row, O(requested resources) for each distinct combination.

@@ -120,7 +120,7 @@ class NodeAffinity(FilterPlugin[RequiredNodes], ScorePlugin[PreferredNodes]):
         return codes
 
     def reason(self, state: RequiredNodes, code: int) -> Status:  # noqa: ARG002 - the code says it all
-        """Return the status of a reason code."""
+        """Return the status that a reason code stands for."""
         return unresolvable(REASONS[code])
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> PreparedScore[PreferredNodes]:

@@ -46,7 +46,7 @@ class SelectorTest:
         self._nodes = nodes
 
     def __call__(self, rows: Rows) -> Mask:
-        """Return which rows match the selector.
+        """Return a mask of the rows that match the selector.
 
         Shapes: (R,), a new array.
         """

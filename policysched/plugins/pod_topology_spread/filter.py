@@ -93,7 +93,7 @@ class DomainVerdicts:
         self.changed, self.renumbered = None, False
 
     def of(self, rows: Rows) -> Codes:
-        """Return the reason codes of rows."""
+        """Return the reason code of each row's topology domain."""
         codes: Codes = self.codes[self.rows.domains[rows]]
         return codes
 

@@ -108,7 +108,7 @@ class PodTopologySpread(WhatIfFilter[HardState], ScorePlugin[SoftState], Increme
         return state.on_rows(changed)
 
     def reason(self, state: HardState, code: int) -> Status:  # noqa: ARG002 - the code says it all
-        """Return the status of a reason code."""
+        """Return the status that a reason code stands for."""
         return REASONS[code]
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> PreparedScore[SoftState]:
@@ -192,7 +192,7 @@ class SpreadArguments(PluginArguments, frozen=True):
 
 
 def pod_topology_spread(given: SpreadArguments, *, empty_counts: bool) -> PodTopologySpread:
-    """Create PodTopologySpread."""
+    """Create PodTopologySpread from its plugin arguments."""
     are_the_systems = given.defaulting_type == SYSTEM
     defaults = SYSTEM_DEFAULTS if are_the_systems else Defaults(given.default_constraints)
     return PodTopologySpread(defaults, empty_counts=empty_counts)

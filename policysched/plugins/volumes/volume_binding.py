@@ -149,7 +149,7 @@ class VolumeBinding(ScoresInRange, PerPod, FilterPlugin[VolumeRows], ScorePlugin
         return found
 
     def filter(self, state: VolumeRows, rows: Rows) -> Codes:
-        """Return the reason codes of rows."""
+        """Return for each row the reason code of the pod's claims; 0 if they fit."""
         return state.codes[rows]
 
     def reason(self, state: VolumeRows, code: int) -> Status:
@@ -170,7 +170,7 @@ class VolumeBinding(ScoresInRange, PerPod, FilterPlugin[VolumeRows], ScorePlugin
         return np.zeros(cluster.nodes.size, np.int64) if found is None else found.scores(self._curve)
 
     def score(self, state: Scores, rows: Rows) -> Scores:
-        """Return the scores of rows."""
+        """Return the scores of rows by utilization of storage."""
         return state[rows]
 
     def reserve(self, assumed: AssumedPod) -> Status | None:

@@ -1,4 +1,4 @@
-"""`filter_clauses`: the operands of a filter's `and`, each compiled as the only filter of a policy."""
+"""`filter_clauses`: the operands of a filter's `and` as clauses, each of which is compiled as a filter."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Clause:
 
 
 def filter_clauses(policy: CompiledPolicy, rule: FilterRule) -> Iterator[Clause]:
-    """Yield the clauses of a filter."""
+    """Yield each operand of a filter's `and` as a clause."""
     parsed = parse(rule.require)
     if isinstance(parsed, Diagnostic | Case):
         return

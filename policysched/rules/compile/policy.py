@@ -48,7 +48,7 @@ class MetricInput(Input):
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """The metrics of a policy, by name."""
+    """The metrics that a policy declares, by name."""
 
     units: Mapping[str, Unit]
     inputs: Mapping[str, MetricInput]

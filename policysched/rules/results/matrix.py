@@ -189,7 +189,7 @@ class PolicyMatrix(ABC, Generic[RowT]):
     _combine: ClassVar[np.ufunc]
     """Function that combines the results of two rules of a policy, elementwise."""
     _dtype: ClassVar[type[np.number[Any]]]
-    """The NumPy type of the results."""
+    """NumPy type of the results: reason codes or scores."""
 
 
 class FilterMatrix(PolicyMatrix[FilterRow]):

@@ -61,7 +61,7 @@ class FilterRow:
         return self.rule.require.root
 
     def result(self, frame: Frame) -> Codes:
-        """Return the reason code of each row.
+        """Return for each row the reason code of the filter; FINE if the condition is true.
 
         Shapes: (R,) int32, FINE if the condition is true.
         """

@@ -50,7 +50,7 @@ class ClassCache:
         self.forget()
 
     def forget(self) -> None:
-        """Drop all cached results."""
+        """Drop the cached results of all pod classes."""
         self._nodes = nodes_allowed_for(self.cluster.nodes.count, self._nodes)
         self._capacity = self.cluster.nodes.columns.capacity
         limit = CACHE_BYTES * self._nodes // CACHE_NODES

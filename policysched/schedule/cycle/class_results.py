@@ -270,7 +270,7 @@ class ClassResults:
             self._times.lap(place)
 
     def _or_all(self, rows: RowNumbers) -> Rows:
-        """Return `rows`, or a slice of all rows if `rows` are more than 1/MANY of them."""
+        """Return `rows`, or a slice of all rows if `rows` are more than 1/MANY of all rows."""
         size = self.cluster.nodes.size
         return rows if rows.size * MANY < size else slice(0, size)
 

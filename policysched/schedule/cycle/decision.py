@@ -185,7 +185,7 @@ class Decision:
 
 
 def drawn(decision: Decision, rng: random.Random) -> Decision:
-    """Select a random node of those with the highest total score, in the order of names; seeds reproduce it."""
+    """Select a random node of those with the highest total score, in the order of names; a seed reproduces it."""
     if len(decision.best) > 1:
         names = decision.cluster.nodes.names
         decision.row = rng.choice(sorted(decision.best, key=lambda row: names[row]))

@@ -62,7 +62,7 @@ def with_nominated_pods(evaluation: Evaluation) -> Evaluation:
 
 
 def _rejections(evaluation: Evaluation, rows: RowNumbers) -> dict[int, Status]:
-    """Return for each row the status that rejects the pod if the pods nominated to the row are placed there too."""
+    """Return for each row the status that rejects the pod if the pods nominated to the row are placed on it."""
     changed = ChangedRows(evaluation.cluster, rows, NO_ROWS, NO_ROWS).with_nominated(evaluation.nominated_pods)
     verdicts = verdicts_on(changed, evaluation.plugin_filters(), {}, evaluation.cycle)
     if verdicts is not None:

@@ -80,7 +80,7 @@ class _PodPreFilter(PreFilter):
                 break
 
     def narrowed(self) -> FilterResults | None:
-        """Return a filter for the nodes that PreFilter excluded for this pod; None if they are those of the class."""
+        """Return a filter for the nodes that PreFilter excluded for this pod; None if its class has the same filter."""
         if self._allowed is None or self.narrowing == self._evaluation.narrowing:
             return None
         cluster = self._evaluation.cluster

@@ -48,7 +48,7 @@ class Verdict:
     result: AttemptResult
     message: str = ""
     rejectors: frozenset[str] = NO_PLUGINS
-    """The plugins that reject the group."""
+    """The names of the plugins that reject the group."""
     proceeds: bool = False
     """Whether the cycle evaluates the next member."""
     is_of_members: bool = False
@@ -56,7 +56,7 @@ class Verdict:
 
     @property
     def fits(self) -> bool:
-        """Whether the group fits."""
+        """Whether the pod group fits."""
         return self.result is AttemptResult.SCHEDULED
 
 
@@ -77,7 +77,7 @@ class Evaluated:
 
     queued: QueuedPod
     seconds: float
-    """Duration of the member's evaluation."""
+    """Duration of the member's evaluation. Units: seconds."""
     placement: MemberPlacement | None = None
     failure: Failure | None = None
     cleanups: tuple[Undo, ...] = ()
@@ -111,7 +111,7 @@ class GroupDecision:
     members: tuple[Evaluated, ...] = ()
     """The evaluated members of the chosen placement, or of the first placement if no placement fits, in order."""
     stays: bool = False
-    """Whether the members are still assumed on their nodes after the cycle, so that binding need not assume them."""
+    """Whether the members are still assumed on their nodes after the cycle, so that they are not assumed again."""
     tried: tuple[TriedPlacement, ...] = ()
     """The placements that were tried, in the order of trial; empty without topology-aware scheduling."""
     chosen: TriedPlacement | None = None

@@ -139,7 +139,7 @@ class GroupDryRun:
         self._answers = answers or ExtenderAnswers(engine, rng, len(self.members))
 
     def decide(self) -> DecidedGroup:
-        """Decide about the group.
+        """Decide about the group without placing it, and return the decision.
 
         Raises:
             UsageError: the cluster has no PodGroup object of the group.

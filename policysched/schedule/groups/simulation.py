@@ -160,7 +160,7 @@ class _Simulation:
         self._local = frozenset(by_reach[False] - by_reach[True])
 
     def end(self) -> None:
-        """Remove the members and restore all pods."""
+        """Remove the assumed members, and restore all removed pods."""
         self._cycle.undo()
         for placed in self._removed.values():
             self._cluster.put_back(placed)
@@ -210,7 +210,7 @@ class _Simulation:
         return unreserve(assumed)
 
     def remove(self, pods: Iterable[PlacedPod]) -> None:
-        """Remove pods."""
+        """Remove placed pods from the cluster until `restore` or the end of the simulation."""
         for placed in pods:
             self._cluster.take_away(placed)
             self._removed[pod_id(placed.pod)] = placed

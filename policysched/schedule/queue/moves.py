@@ -37,7 +37,7 @@ class Moves:
     __slots__ = ("_clock", "_moves", "_retry")
 
     def __init__(self, clock: Clock, retry: Act) -> None:
-        """Create an empty list of work.
+        """Create an object without moves.
 
         Args:
             clock: Measures chunks.

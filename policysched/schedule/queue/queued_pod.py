@@ -60,7 +60,7 @@ class QueuedPod(msgspec.Struct, eq=False, weakref=True):
     is_put_off: bool = False
     """Whether a plugin delayed the pod before its cycle."""
     flushed: bool = False
-    """Whether the pod is retried only because it waited for the maximum time."""
+    """Whether the pod's last requeueing was only because it waited for the maximum time."""
     flushed_at: float = -math.inf
     """Time of the last retry for the maximum waiting time, from which the next retry of a gated pod is counted."""
     yields_until: float = -math.inf

@@ -43,7 +43,7 @@ class QueuedPodGroup(QueuedPod, eq=False, weakref=True, kw_only=True):
         self.represent()
 
     def remove(self, member: QueuedPod) -> None:
-        """Remove a member."""
+        """Remove a member; another member may then represent the group."""
         self.members.remove(member)
         if self.members:
             self.represent()
@@ -84,7 +84,7 @@ class HeldMembers:
         self._members: dict[str, dict[str, QueuedPod]] = {}
 
     def add(self, key: str, member: QueuedPod) -> None:
-        """Add a member of a group."""
+        """Add a member, by the key of its group."""
         member.stage = self._stage
         self._members.setdefault(key, {})[member.identity] = member
 

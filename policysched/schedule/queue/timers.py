@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 MARGIN: Final = 0.05
 """Delay added to each timer, to compensate rounding errors. Units: seconds."""
 LONGEST: Final = 60.0
-"""Maximum duration of a timer; after it, the time is computed again. Units: seconds."""
+"""Maximum duration of a timer; afterwards, the time is computed again. Units: seconds."""
 
 
 class Timers:

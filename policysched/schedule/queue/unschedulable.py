@@ -57,7 +57,7 @@ class _Listing(NamedTuple):
 
     profile: str
     keys: Mapping[str, Collection[Hashable] | None]
-    """The pod's index keys by plugin."""
+    """The index keys under which the pod is stored, by plugin."""
     gated: bool
     pod: Pod
     indexes: Mapping[str, HintIndex]

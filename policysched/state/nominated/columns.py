@@ -83,7 +83,7 @@ class NominatedColumns:
         return identity in self._place_of
 
     def enter(self, identity: str, one: Nomination, measured: Measured, repelling: int) -> None:
-        """Add a nominated pod.
+        """Add a nominated pod as the last entry.
 
         Args:
             identity: The pod's identity.

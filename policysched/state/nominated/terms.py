@@ -63,7 +63,7 @@ class RepellingTerms:
 
     @property
     def size(self) -> int:
-        """The highest number in use plus 1."""
+        """The highest number of a required anti-affinity plus 1."""
         return len(self._holders)
 
     def enter(self, pod: Pod) -> int:

@@ -73,7 +73,7 @@ class PodTable:
         return row in self._by_row
 
     def insert(self, identity: str, placed: PlacedPod) -> None:
-        """Add a placed pod to its row."""
+        """Add a placed pod to its row and to the columns."""
         self.by_id[identity] = placed
         self._by_row.setdefault(placed.row, {})[identity] = placed
         if not self._free:

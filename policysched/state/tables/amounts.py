@@ -76,7 +76,7 @@ class AmountTables:
         self._names = ["", *ALWAYS]
         self._places = {name: place for place, name in enumerate(self._names) if place}
         self._offers = [0] * FIRST_PLACES
-        """Number of rows whose node has the resource of each place."""
+        """For each place, the number of rows whose node has the resource of the place."""
         self._known: dict[tuple[str, ...], Places] = {}
         """The places for each list of resources, cached until `stamp` changes."""
         self._idle: dict[int, dict[str, int]] = {}
@@ -405,7 +405,7 @@ class WantedPorts:
 
     def __init__(self, ports: Iterable[HostPort]) -> None:
         self.addresses: dict[Port, set[str]] = {}
-        """The requested addresses, by port."""
+        """The requested addresses of each port."""
         for address, protocol, number in ports:
             self.addresses.setdefault((protocol, number), set()).add(address)
 

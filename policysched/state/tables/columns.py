@@ -100,7 +100,7 @@ class ColumnSet:
 
     @property
     def count(self) -> int:
-        """Number of columns in use."""
+        """Number of columns that users refer to."""
         return len(self._columns)
 
 

@@ -34,7 +34,7 @@ class LabelColumn:
     def __init__(self, absent: int = 0) -> None:
         self.absent = absent
         self.numbers: dict[str, int] = {}
-        """The number of each value."""
+        """The number that the column gives to each label value."""
         self._objects: NDArray[np.intp] = np.zeros(FIRST_SIZE, np.intp)
         self._codes: NDArray[np.intp] = np.zeros(FIRST_SIZE, np.intp)
         self._count = 0

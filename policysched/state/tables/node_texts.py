@@ -80,7 +80,7 @@ class NodeTexts:
         self._by_text: dict[NodeText, Column] = {}
 
     def __len__(self) -> int:
-        """Return the number of columns."""
+        """Return the number of columns of node texts."""
         return len(self._by_text)
 
     def column(self, text: NodeText, nodes: Iterable[Node | None]) -> Column:

@@ -82,7 +82,7 @@ class Assumable(Generic[S]):
         return old
 
     def drop(self, key: str) -> S | None:
-        """Remove and return a stored object."""
+        """Remove and return the stored version of an object."""
         before = self.get(key)
         self._assumed.pop(key, None)
         gone = self._stored.pop(key, None)

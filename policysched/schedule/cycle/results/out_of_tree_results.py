@@ -109,7 +109,7 @@ class OutOfTreeResults(FilterResults):
         """Do nothing: out-of-tree filters are called only in the cycle of a pod."""
 
     def reason(self, code: int) -> Status:
-        """Return the status of a reason code."""
+        """Return the status that a reason code of the plugin stands for."""
         return self._statuses[code - 1]
 
     def _code_of(self, status: Status) -> int:

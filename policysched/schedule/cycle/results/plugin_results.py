@@ -111,7 +111,7 @@ class MemberCodes(NamedTuple):
 
 
 class MemberScores(NamedTuple):
-    """The scores of a plugin block's member before they are multiplied by its weight."""
+    """The scores of a plugin block's member before multiplication by the member's weight."""
 
     plugin: BlockMember
     weight: int
@@ -408,5 +408,5 @@ class GivenCodes(RowFilter[Codes]):
         return state[rows]
 
     def reason(self, state: Codes, code: int) -> Status:  # noqa: ARG002 - all states have the same statuses
-        """Return the status of a reason code."""
+        """Return the status that a reason code stands for."""
         return self._statuses[code - 1]
