@@ -537,7 +537,7 @@ V1_38: Final = replace(
     validates_placement_points=True,
 )
 RELEASES: Final = {release.minor: release for release in (V1_36, V1_37, V1_38)}
-"""The releases by minor, oldest first."""
+"""The reproduced Kubernetes releases by minor, oldest first."""
 DEFAULT: Final = V1_37
 """The release for decisions without a server."""
 SUPPORTED_SKEW: Final = (0, 1)

@@ -191,7 +191,7 @@ class KeptSlice:
         return self.reached_from(name, labels) is not None
 
     def reached_from(self, name: str, labels: Mapping[str, str]) -> int | None:
-        """Return the devices with own nodes that a node can use, as a bit set; None if the node cannot use the slice.
+        """Return the devices with nodes of their own that a node can use, as bit set; None if it cannot use the slice.
 
         If the slice does not state nodes per device, no bits are set.
         """

@@ -267,7 +267,7 @@ class DeviceRequest(Struct, frozen=True):
 
 
 class DeviceConstraint(Struct, frozen=True):
-    """An attribute that must be equal, or different, on the devices of the named requests; without names, of all."""
+    """An attribute that must be equal, or different, on all devices of the named requests, or of all requests."""
 
     requests: tuple[str, ...] = ()
     match_attribute: str | None = None

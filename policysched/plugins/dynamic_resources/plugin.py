@@ -388,7 +388,7 @@ def _reservation() -> Callable[[PodClaims, Pod, str, Cluster, float], ClaimReser
 
 
 Shared = Callable[[Pod, Cluster], "tuple[bytes, Allocator] | None"]
-"""Function from a pod to the key of pods with equal claim specs, and the allocator; None for no sharing."""
+"""Function that returns the key which pods with equal claim specs share, and the allocator; None if not shared."""
 
 
 class SharedRows:

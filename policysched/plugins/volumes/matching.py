@@ -263,7 +263,7 @@ class Matcher:
         return int(rows.size)
 
     def _take(self, made: Match, volume: PersistentVolume, rows: Mask, reached: Mask) -> Mask:
-        """Choose a volume on those of the given rows that can reach it; return these rows."""
+        """Choose a volume on the given rows that can reach the volume; return the rows on which it is chosen."""
         rows = rows & reached
         if np.count_nonzero(rows):
             made.take(volume, rows)

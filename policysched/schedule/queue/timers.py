@@ -50,7 +50,7 @@ class Timers:
             self._set(queued, min(max(time - self._clock.now().timestamp(), 0.0) + MARGIN, LONGEST))
 
     def retry_at(self, plugin: RetryControl, queued: QueuedPod) -> float | None:
-        """Return when elapsed time alone may change a plugin's result, None for never; `LONGEST` from now on errors.
+        """Return when elapsed time alone may change a plugin's result; None for never; after an error, in a minute.
 
         Units: seconds since the epoch.
         """
