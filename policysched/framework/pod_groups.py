@@ -80,7 +80,7 @@ class PlacementProgress(NamedTuple):
     """Number of members that were evaluated on this placement."""
 
     def after(self, *, fits: bool) -> PlacementProgress:
-        """Return the progress after the evaluation of one more member, which fits or not."""
+        """Return the progress after one more member was evaluated; `fits` states whether the member fits."""
         rejected = self.unschedulable + (not fits)
         return PlacementProgress(self.scheduled + fits, rejected, self.remaining - 1, self.evaluated + 1)
 

@@ -15,7 +15,7 @@ _MOST_REMEMBERED: Final = 50_000
 _MOST_PARTS: Final = 256
 """Maximum number of parts into which a node group is split at once; further rows move one by one."""
 SeenPools = Mapping[PoolId, SeenPool | None]
-"""For each pool, its view from some nodes; None for a pool that these nodes cannot use."""
+"""For each pool, the pool as some nodes see it; None for a pool that these nodes cannot use."""
 
 
 class MovedLog:

@@ -118,7 +118,7 @@ class PolicyBlock(SizedState, ABC, Generic[RowT]):
 
     @abstractmethod
     def _take_over(self, before: Any, places: Sequence[tuple[int, int]]) -> None:
-        """Copy results from an earlier block, for pairs of indices of a policy in this and in the earlier block."""
+        """Copy results from an earlier block; `places` pairs the indices of a policy in this and the earlier block."""
 
     @abstractmethod
     def _store(self, rows: Rows, results: NDArray[Any]) -> NDArray[Any]:

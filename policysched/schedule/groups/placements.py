@@ -39,7 +39,7 @@ ONLY_NOMINATED: Final = "nominated placement is feasible but no pending pod was 
 LEAST_PERCENTAGE: Final = 5
 """Minimum percentage of placements to find feasible before the search ends, if no percentage is configured."""
 NODES_OF_A_PERCENT: Final = (9, 500)
-"""Numerator and number of nodes: the default percentage is 100 minus 9 for each 500 nodes of all placements."""
+"""The default percentage is 100, reduced by 9 for each 500 nodes of all placements."""
 
 
 async def run_cycle(
