@@ -29,16 +29,22 @@ from policysched.model.objects import Container, Pod
 from policysched.proxies import proxy_for
 
 ANSWER_ALLOWANCE: Final = 4 << 20
-"""Allowance for an answer beyond twice the request's size, because answers repeat nodes with reasons; a larger answer
-is an error. Units: bytes."""
+"""Allowed size of an answer beyond twice the request's size; a larger answer is an error. Units: bytes.
+
+Answers repeat nodes with reasons.
+"""
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 _READ_CHUNK: Final = 1 << 16
 SEND_CHUNK: Final = 1 << 20
-"""Amount of a request that is sent before yielding to the event loop; requests with whole nodes can have 100 MB. Units:
-bytes."""
+"""Part of a request that is sent before yielding to the event loop. Units: bytes.
+
+Requests with whole nodes can have 100 MB.
+"""
 BINDS_AT_ONCE: Final = 256
-"""Largest number of concurrent bind requests to one extender; more wait. Requests of scheduling cycles do not wait for
-them."""
+"""Maximum number of concurrent bind requests to one extender; further bind requests wait.
+
+Requests of scheduling cycles do not wait for bind requests.
+"""
 _SCALE: Final = MAX_NODE_SCORE // wire.MAX_PRIORITY
 
 

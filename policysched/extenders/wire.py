@@ -48,8 +48,10 @@ MAX_PRIORITY: Final = 10
 LONGEST_MESSAGE: Final = 1024
 """Maximum length of the reason of a failed node; the rest is cut off. Units: code points."""
 MORE_THAN_REQUESTED: Final = 4
-"""Largest number of nodes or victims in an answer, in multiples of the request's; more is an error, because all pods
-wait while they are read."""
+"""Maximum number of nodes or victims in an answer, in multiples of the request's number; more are an error.
+
+All pods wait while an answer is read.
+"""
 OTHER_VICTIMS: Final = 1024
 """Number of victims that an answer may have in addition, because an extender may choose other victims."""
 

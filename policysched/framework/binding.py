@@ -47,8 +47,10 @@ class AssumedPod:
     state: CycleState = field(default_factory=CycleState)
     """The CycleState of the attempt: the data that plugins stored."""
     pre_binds: Sequence[Sequence[PreBindPlugin]] | Status | None = None
-    """The plugins whose PreBind runs, in groups that run one after another; a failure if PreBindPreFlight of a plugin
-    failed; None before PreBindPreFlight ran."""
+    """The plugins whose PreBind runs, in groups that run one after another; None before PreBindPreFlight ran.
+
+    A failure if PreBindPreFlight of a plugin failed.
+    """
     _placed: Pod | None = None
 
     @property

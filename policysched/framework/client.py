@@ -33,13 +33,17 @@ NO_STATUS: Final = "NoStatus"
 NOT_FOUND: Final = "NotFound"
 """The reason of an `ApiError` for an object that does not exist."""
 PATIENCE: Final = 30.0
-"""Longest time for which a read is repeated while the API server rejects the read, because a server that has just
-started rejects requests until it has loaded the RBAC roles. Units: seconds."""
+"""Longest time for which a read is repeated while the API server rejects the read. Units: seconds.
+
+A server that has just started rejects requests until it has loaded the RBAC roles.
+"""
 LEAST_UNKNOWN: Final = 1000
 """Number of names of unknown nodes for which every metric answer may contain values, even in a small cluster."""
 BINDING_CYCLE: Final[ContextVar[int]] = ContextVar("binding cycle", default=0)
-"""The number of the current binding cycle, counted from 1; 0 outside of binding cycles. Requests of older binding
-cycles are sent first."""
+"""The number of the current binding cycle, counted from 1; 0 outside of binding cycles.
+
+Requests of older binding cycles are sent first.
+"""
 Wanted: TypeAlias = Mapping[MetricKey, frozenset[str]]
 """The metrics that policies in force read, each with its names in these policies: `load` and `cool-gpu-nodes/load`."""
 MetricSink: TypeAlias = Callable[[MetricAnswer], None]

@@ -35,11 +35,15 @@ class Incremental(Plugin, Generic[StateT]):
     """
 
     follows_changes: bool = False
-    """Whether results may change although no row changed, such as with devices: `affected_rows` is then called in every
-    cycle, sometimes without rows."""
+    """Whether results may change although no row changed, as with devices.
+
+    `affected_rows` is then called in every cycle, sometimes without rows.
+    """
     reads_own_namespace: bool = False
-    """Whether prepared states depend on the labels of the pod's own namespace. If these change, the pod's class is
-    prepared again."""
+    """Whether prepared states depend on the labels of the pod's own namespace.
+
+    If these labels change, the plugin prepares the pod's class again.
+    """
 
     def affected_rows(self, state: StateT, rows: RowNumbers) -> Rows:  # noqa: ARG002 - for subclasses
         """Return the rows whose results may have changed; by default `rows`, which are the rows that changed.

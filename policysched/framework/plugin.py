@@ -80,8 +80,11 @@ class HintIndex:
     """
 
     filed_under: Callable[[Pod], Iterable[Hashable]]
-    """Function from a waiting pod to its keys. They may depend only on its spec, labels, namespace and the claim names
-    in its status. If there are too many, the scheduler stops reading them and treats the pod as not indexed."""
+    """Function that returns the keys of a waiting pod.
+
+    The keys may depend only on the pod's spec, labels, namespace and the claim names in its status. If there are too
+    many, the scheduler stops reading them and treats the pod as not indexed.
+    """
     leads_to: Callable[[Change, Collection[Hashable]], Collection[Hashable] | None]
     """Function that returns the keys of a change among the keys in use; None means all keys."""
 

@@ -228,8 +228,11 @@ class PodGroupPostFilterResult:
     """The result of a plugin at PodGroupPostFilter."""
 
     status: Status
-    """A success if the group waits for the effect of `act`; an error; or a rejection, whose reasons are appended to the
-    message of the group. SUCCESS and UNSCHEDULABLE_AND_UNRESOLVABLE end the point and replace earlier reasons."""
+    """A success if the group waits for the effect of `act`; else an error or a rejection.
+
+    The reasons of a rejection are appended to the message of the group. SUCCESS and UNSCHEDULABLE_AND_UNRESOLVABLE
+    end the point and replace earlier reasons.
+    """
     nominated: Mapping[str, str] = field(default_factory=dict)
     """The nominated nodes of members by pod identity; an empty name clears a nomination."""
     act: Callable[[Handle], Awaitable[bool]] | None = None

@@ -155,13 +155,17 @@ class PostFilterResult:
     """The result of a plugin at PostFilter."""
 
     status: Status | None = None
-    """None or a success if the plugin makes the pod fit; else a rejection or an error. Its reasons end the pod's
-    message."""
+    """None or a success if the plugin makes the pod fit; else a rejection or an error.
+
+    The status's reasons end the pod's message.
+    """
     nominated_node: str | None = None
     """The name of the nominated node; empty to clear the nomination, None to keep it."""
     act: Callable[[Handle], Awaitable[bool | None]] | None = None
-    """Starts writes to the API server and returns an awaitable whose result False means failure. Not called in a
-    dry-run."""
+    """Function that starts writes to the API server; its result, once awaited, is False after a failure.
+
+    A dry-run does not call the function.
+    """
     victims: Sequence[Pod] = ()
     """The pods to evict."""
     details: Any = None

@@ -76,8 +76,10 @@ class Profile:
     placement_scores: tuple[tuple[PlacementScorePlugin, int], ...] = ()
     """The plugins that score placements of pod groups, with their weights."""
     placements_percentage: int = 0
-    """The percentage of the placements of a pod group that have to be feasible before they are scored; 0 adapts it to
-    the number of nodes."""
+    """The percentage of a pod group's placements that have to be feasible before they are scored; 0 means automatic.
+
+    The automatic percentage falls with the number of nodes.
+    """
     victim_guards: tuple[VictimGuard, ...] = ()
     """The guards of policies, which protect pods from preemption."""
     shadow_guards: tuple[VictimGuard, ...] = ()

@@ -17,18 +17,24 @@ class Code(IntEnum):
     SUCCESS = 0
     """The plugin accepts the pod or node."""
     ERROR = 1
-    """The plugin failed. The attempt ends with reason SchedulerError. The pod is retried without an event, after a
-    backoff that grows with consecutive errors."""
+    """The plugin failed; the attempt ends with reason SchedulerError.
+
+    The pod is retried without an event, after a backoff that grows with consecutive errors.
+    """
     UNSCHEDULABLE = 2
-    """The pod does not fit now. It waits for one of the events that the plugin registers. Removing other pods may help,
-    so preemption considers the node."""
+    """The pod does not fit now, but may fit after pods are removed, so that preemption considers the node.
+
+    The pod waits for one of the events that the plugin registers.
+    """
     UNSCHEDULABLE_AND_UNRESOLVABLE = 3
     """As UNSCHEDULABLE, but removing pods from the node cannot help, so preemption skips the node."""
     WAIT = 4
     """Only from Permit: the binding waits until the pod is allowed or rejected, or its timeout expires."""
     SKIP = 5
-    """The plugin does not apply to the pod: its later extension points are skipped in this cycle. From Bind: the
-    next Bind plugin binds the pod."""
+    """The plugin does not apply to the pod: its later extension points are skipped in this cycle.
+
+    After SKIP from Bind, the next Bind plugin binds the pod.
+    """
     PENDING = 6
     """The pod waits for an external action. An event of the plugin retries the pod at once, without a backoff."""
 

@@ -37,8 +37,10 @@ TURN: Final = 0.003
 LISTENING: Final = 10.0
 """Maximum time for which changes are recorded for a failed pod while its requests are undone. Units: seconds."""
 MAX_BINDINGS: Final = 512
-"""Maximum number of running bindings; at the maximum, the next attempt waits. Bindings that wait for plugins, or for an
-extender that binds, do not count."""
+"""Maximum number of running bindings; at the maximum, the next attempt waits.
+
+Bindings that wait for plugins, or for an extender that binds, do not count.
+"""
 COSTLY: Final = 0.03
 """Duration from which a cycle is expensive: a pod that the cycle rejects never leaves backoff early. Units: seconds."""
 

@@ -40,8 +40,10 @@ class GroupState:
     initially_scheduled: str = ""
     """UID of the PodGroup object whose group was reported as scheduled; empty if none was reported."""
     version: int = 0
-    """Changes with the PodGroup object, and if members are added, removed or changed while they wait; not with
-    placements. No two groups ever have the same version."""
+    """A stamp that changes with the PodGroup object, and if members are added, removed or changed while they wait.
+
+    Placements do not change it. No two groups ever have the same version.
+    """
     _requests: Counter[str] | None = None
     """The sum of the requests of the unscheduled members; None if it has to be computed again."""
 

@@ -79,8 +79,10 @@ class PodCycle:
     extended: list[OutOfTreePlugin] = field(default_factory=list)
     """The plugins with AddPod or RemovePod, in their order at PreFilter."""
     apart: dict[int, CycleState] = field(default_factory=dict)
-    """For each row that is filtered alone, the state that its Filter calls share, dropped afterwards; a plugin that
-    filters many nodes gets the pod's state."""
+    """For each row that is filtered alone, the CycleState that its Filter calls share; dropped afterwards.
+
+    A plugin that filters many nodes in one call gets the pod's state.
+    """
 
     def clone(self) -> PodCycle:
         """Return a copy for a simulation of added and removed pods."""

@@ -37,9 +37,11 @@ NO_VICTIMS: Final = "No preemption victims found for incoming preemptor"
 ONGOING: Final = "ongoing preemption on nominated nodes"
 
 MOST_EVALUATIONS: Final = 5_000
-"""Maximum number of member evaluations while victims are restored one after another, if filters read the pods of
-other nodes. Beyond it, victims are restored by the other filters, and all members are evaluated once. One
-evaluation takes about 0.2 ms."""
+"""Maximum number of member evaluations while victims are restored one by one, if filters read other nodes' pods.
+
+Beyond it, victims are restored by the other filters, and all members are evaluated once. One evaluation takes about
+0.2 ms.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,8 +73,10 @@ class Search:
     slots: Places
     """The slot of each pod in the pod table, in the order in which the search restores pods. Shapes: (V,)."""
     first_pods: Places
-    """The index of the first pod of each victim; pods of a group that is evicted as a whole are one victim, listed for
-    each node with one of them. Shapes: (U + 1,)."""
+    """The index of the first pod of each victim. Shapes: (U + 1,).
+
+    Pods of a group that is evicted as a whole are one victim, listed for each node with one of them.
+    """
     priorities: NDArray[np.int64]
     starts: NDArray[np.float64]
     """The start time of each pod; the current time for a pod that has not started. Shapes: (V,)."""
