@@ -291,6 +291,9 @@ class ReservePlugin(Plugin, ABC):
 class PermitPlugin(Plugin, ABC):
     """Base class of plugins at Permit, which allow, delay or reject a binding."""
 
+    awaits_group_only: bool = False
+    """Whether the plugin only lets members of a pod group wait for other members, so that all may be assumed first."""
+
     @abstractmethod
     def permit(self, assumed: AssumedPod, handle: Handle) -> Status | Wait | None:
         """Return None to allow the binding, a Wait to delay it, or a rejection."""

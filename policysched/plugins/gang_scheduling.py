@@ -130,6 +130,8 @@ class GangScheduling(PreEnqueuePlugin, PlacementFeasiblePlugin):
 class WaitingGangScheduling(GangScheduling, PermitPlugin):
     """GangScheduling in which the members of a gang also wait at Permit until enough members have a node."""
 
+    awaits_group_only = True
+
     def permit(self, assumed: AssumedPod, handle: Handle) -> Wait | None:
         """Let a member wait until its gang's minimum count has nodes; then allow all waiting members.
 

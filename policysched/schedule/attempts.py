@@ -29,7 +29,6 @@ from policysched.schedule.queue.queued_pod import QueuedPod, Stage
 from policysched.schedule.shadow_guards import ShadowGuards
 from policysched.schedule.timing import CYCLE_POINTS, POD, POST_FILTER, Timing, at_point
 from policysched.state.cluster import Cluster
-from policysched.state.tables.amounts import PodResources
 
 log = logging.getLogger(__name__)
 TURN: Final = 0.003
@@ -235,12 +234,12 @@ class Attempts:
     async def _place(self, queued: QueuedPod, decision: Decision) -> None:
         """Assume a pod on its node and start its binding, unless a Reserve or Permit plugin rejects the pod."""
         assumed = AssumedPod(queued.pod, decision.node, self._cluster, decision.state)
-        if self.admit(queued, assumed, decision.row, decision.evaluation.pod_resources):
+        self._cluster.assume(assumed.pod, decision.row, decision.evaluation.pod_resources)
+        if self.admit(queued, assumed):
             await self.bind(queued, assumed)
 
-    def admit(self, queued: QueuedPod, assumed: AssumedPod, row: int, resources: PodResources) -> bool:
-        """Assume a pod on a row; if a Reserve or Permit plugin rejects the pod, end its attempt and return False."""
-        self._cluster.assume(assumed.pod, row, resources)
+    def admit(self, queued: QueuedPod, assumed: AssumedPod) -> bool:
+        """Run Reserve and Permit for an assumed pod; if a plugin rejects the pod, end its attempt and return False."""
         failure = self._binder.admit(queued, assumed, self._profiles[queued.profile])
         if failure is not None:
             self.fail(queued, failure)

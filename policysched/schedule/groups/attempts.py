@@ -246,7 +246,7 @@ class GroupAttempts:
             member, failure = one.queued, outcome.failure_of(one)
             member.tried_at = self._clock.monotonic() - one.seconds
             if failure is None and one.placement is not None:
-                if outcome.decision.stays or self._admit(one.queued, one.placement):
+                if self._admit(one.queued, one.placement, is_assumed=outcome.decision.stays):
                     admitted.append(one)
                     continue
             elif failure is not None:
@@ -260,10 +260,12 @@ class GroupAttempts:
             del members[identity]
         return admitted
 
-    def _admit(self, member: QueuedPod, placement: MemberPlacement) -> bool:
+    def _admit(self, member: QueuedPod, placement: MemberPlacement, *, is_assumed: bool) -> bool:
         """Assume a member on its node; if Reserve or Permit rejects the member, end its attempt and return False."""
-        row = self._cluster.nodes.row_of[placement.assumed.node]
-        return self._attempts.admit(member, placement.assumed, row, placement.resources)
+        assumed = placement.assumed
+        if not is_assumed:
+            self._cluster.assume(assumed.pod, self._cluster.nodes.row_of[assumed.node], placement.resources)
+        return self._attempts.admit(member, assumed)
 
     async def _bind(self, admitted: Sequence[Evaluated], members: Open) -> None:
         for one in admitted:

@@ -292,9 +292,12 @@ class GroupCycle:
         return row >= 0 and bool(nodes.present.data[row]) and self._cluster.is_assumed(member.identity)
 
     def may_stay(self) -> bool:
-        """Return whether members can stay assumed until their binding, because no Reserve or Permit plugin applies."""
+        """Return whether members can stay assumed until their binding, because no Reserve plugin applies.
+
+        A Permit plugin might act between the placements of two members, unless it only awaits members.
+        """
         profile = self.steps.profile
-        if profile.permits or not self._placed:
+        if not self._placed or not all(one.awaits_group_only for one in profile.permits):
             return False
         return not any(profile.reserving(assumed.pod, self._cluster) for _, assumed in self._placed)
 

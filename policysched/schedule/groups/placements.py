@@ -1,8 +1,8 @@
 """`run_cycle`: decides about a pod group on one placement after another, and chooses the best that the group fits.
 
 Without topology-aware scheduling, the only placement has all nodes. The caller places the members of a group that fits.
-If the members of the chosen placement are still in place, and no Reserve or Permit plugin applies to them, placing them
-again would change nothing: then the members stay.
+If the members of the chosen placement are still in place, and no Reserve plugin applies to them, placing them again
+would change nothing: then the members stay, unless a Permit plugin does more than wait for members.
 
 Source: pkg/scheduler/algorithm_podgroup.go (RunRootSchedulingAlgorithm, podGroupSchedulingPlacementAlgorithm), v1.38;
 pkg/scheduler/schedule_one_podgroup.go (podGroupSchedulingPlacementAlgorithm), v1.37.

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from msgspec import structs
 
+from policysched.app.configuration.profiles import default_profile
+from policysched.framework import AssumedPod, Handle, PermitPlugin
 from policysched.model.objects import Pod, PodStatus
 from policysched.model.release import Release
 from tests.build import node, pod
@@ -23,7 +26,7 @@ from tests.schedule.groups.parts import (
     messages,
     submit,
 )
-from tests.schedule.stand import running
+from tests.schedule.stand import ME, running
 
 
 @pytest.mark.parametrize("release", RELEASES, ids=lambda one: one.minor)
@@ -168,11 +171,22 @@ async def test_condition_names_the_generation() -> None:
         assert condition["lastTransitionTime"] == "2026-01-01T00:16:40Z"
 
 
-@pytest.mark.parametrize(("release", "times"), [(GATED, 2), (GATED_38, 1)], ids=["1.37", "1.38"])
-async def test_members_without_reserve_and_permit_plugins_are_placed_once(
-    monkeypatch: pytest.MonkeyPatch, release: Release, times: int
+class Allows(PermitPlugin):
+    """Allows every pod."""
+
+    name = "Allows"
+
+    def permit(self, assumed: AssumedPod, handle: Handle) -> None:
+        pass
+
+
+@pytest.mark.parametrize("release", RELEASES, ids=["1.37", "1.38"])
+@pytest.mark.parametrize(("permits", "times"), [([], 1), ([Allows()], 2)], ids=["gangs only", "a Permit plugin"])
+async def test_members_are_placed_once_unless_a_plugin_may_act_between_them(
+    monkeypatch: pytest.MonkeyPatch, release: Release, permits: list[PermitPlugin], times: int
 ) -> None:
-    async with running(node("n1"), release=release) as stand:
+    made = default_profile(ME, release=release)
+    async with running(node("n1"), of=replace(made, permits=(*made.permits, *permits)), release=release) as stand:
         cluster, placed = stand.scheduler.cluster, list[str]()
         assume = cluster.assume
 
