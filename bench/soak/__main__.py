@@ -1,6 +1,6 @@
 """A day of a cluster with everything on, in simulated time.
 
-    python -m bench.soak [--hours 24] [--nodes 5000] [--takeover-every 3] [-o json] [--publish]
+    python -m bench.soak [--hours 24] [--nodes 5000] [--takeover-every 3] [--minutes 120] [-o json] [--publish]
 
 The scheduler process runs in this process, without HTTP; the API server is the sandbox's storage with its kubelets and
 controllers. Processor time passes as in real time, idle time is skipped. The day has 20 policies with filters and
@@ -44,12 +44,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--hours", type=float, default=24.0, help="simulated hours")
     parser.add_argument("--nodes", type=int, default=5000, help="number of nodes; the load is proportional")
     parser.add_argument("--takeover-every", type=float, default=3.0, help="hours between two takeovers")
+    parser.add_argument("--minutes", type=float, default=120.0, help="longest duration of the run in real time")
     parser.add_argument("--seed", type=int, default=7, help="seed of the load")
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="format of the output")
     parser.add_argument("--publish", action="store_true", help="write bench/results/soak.md and soak.json")
     given = parser.parse_args(arguments)
     logging.getLogger("policysched").setLevel(logging.ERROR)
-    options = Options(given.nodes, given.hours, given.takeover_every, given.seed)
+    options = Options(given.nodes, given.hours, given.takeover_every, given.minutes, given.seed)
     with asyncio.Runner(loop_factory=SimulatedLoop) as runner:
         found = runner.run(play(options, _say))
     if given.publish:

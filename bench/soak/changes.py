@@ -14,8 +14,8 @@ from bench.soak.objects import NAMESPACE, Json
 from bench.soak.server import SoakServer
 from policysched.model.policy import KIND
 
-HEARTBEAT: Final = 300.0
-"""Interval between two status reports of an unchanged node, kubelet's default. Units: seconds, as below."""
+HEARTBEAT: Final = 600.0
+"""Interval between two status reports of an unchanged node, twice kubelet's default. Units: seconds, as below."""
 TICK: Final = 1.0
 PER_HOUR: Final = {"drain": 6.0, "taint": 12.0, "label": 12.0}
 """Numbers per hour, in a cluster of any size."""

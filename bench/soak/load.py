@@ -26,24 +26,27 @@ SWING: Final = 0.25
 """Largest relative difference between a rate and its mean."""
 FULL_AT: Final = 5 / 12
 """Share of the period after which batch pods fill the cluster."""
-BEYOND: Final = 200
+BEYOND: Final = 100
 """Number of batch pods, per 5,000 nodes, beyond the free space at that time."""
-PER_HOUR: Final = {"service": 2090.0, "critical": 110.0, "device": 350.0, "group": 30.0, "wave": 6.0}
+PER_HOUR: Final = {"service": 850.0, "critical": 50.0, "device": 200.0, "group": 15.0, "wave": 6.0}
 """Mean numbers per hour, for 5,000 nodes."""
 FEWEST_GANGS: Final = 0.2
 """Smallest factor of the rate of gangs in a small cluster."""
-WAVE: Final = 270
+WAVE: Final = 100
 """Mean number of pods of a wave of batch pods, for 5,000 nodes."""
-LIVES: Final = {"service": 5 * HOUR, "critical": 5 * HOUR, "batch": HOUR, "device": 2 * HOUR, "group": 2 * HOUR}
+LIVES: Final = {"service": 8 * HOUR, "critical": 8 * HOUR, "batch": HOUR, "device": 2 * HOUR, "group": 2 * HOUR}
 """Mean lives of placed pods."""
 LARGEST_GANG: Final = 64
 SMALL_GANG: Final = 16
 """Largest size of a gang in one rack; larger gangs are in one zone."""
 PATIENCE: Final = HOUR
 """Time after which a gang that does not fit is deleted."""
+BATCH_CPUS: Final = 8
 KEPT: Final = 60.0
 """Time from the end of a batch pod to its deletion."""
 BUDGETS_EVERY: Final = 60.0
+FIRST: Final = 1.4
+"""Number of services per node at the start."""
 SCALE: Final = 5000
 """Number of nodes to which the numbers above apply."""
 
@@ -88,8 +91,8 @@ class Load:
         server.on_eviction = self._evicted
 
     def fill(self) -> None:
-        """Create the services that run at the start, two on each node."""
-        for number in range(2 * self._nodes):
+        """Create the services that run at the start, one or two on each node."""
+        for number in range(round(FIRST * self._nodes)):
             shape = self._service("service")
             self._create(shape, objects.node_name(number % self._nodes))
 
@@ -119,20 +122,20 @@ class Load:
         await asyncio.sleep(FULL_AT * self._period)
         while not self.is_over:
             free = objects.CPUS * self._nodes - self.used
-            self.wave(max(0, free // 4) + round(BEYOND * self._share))
+            self.wave(max(0, free // BATCH_CPUS) + round(BEYOND * self._share))
             await asyncio.sleep(self._period)
 
     def wave(self, count: int) -> None:
         """Create batch pods of one job."""
         app = f"batch-{self._rng.randrange(objects.BATCH_APPS)}"
         for _ in range(count):
-            self._create(Shape("batch", app, 4, self._life("batch")))
+            self._create(Shape("batch", app, BATCH_CPUS, self._life("batch")))
 
     def _service(self, kind: str) -> Shape:
         app = f"service-{self._rng.randrange(objects.APPS)}"
         number = int(app.partition("-")[2])
         spread = ("zones", "", "hosts", "")[number % 4]
-        return Shape(kind, app, (2, 4, 6, 6)[number // 4 % 4], self._life(kind), spread=spread)
+        return Shape(kind, app, (4, 8, 8, 8)[number // 4 % 4], self._life(kind), spread=spread)
 
     def _with_devices(self) -> Shape:
         claim = self._rng.choices(objects.TEMPLATES, (4, 1))[0]

@@ -48,6 +48,8 @@ class Options:
     hours: float
     takeover_every: float
     """Hours between two takeovers; the first comes after half of it."""
+    minutes: float
+    """Longest duration in real time; a run that takes longer ends earlier, with all checks."""
     seed: int
 
 
@@ -69,6 +71,7 @@ class Run:
         self.takeovers: list[dict[str, Any]] = []
         self.problems: list[str] = []
         self._began = 0.0
+        self._deadline = time.monotonic() + 60 * options.minutes
 
     def _replica(self) -> Replica:
         return Replica(self.server, self._clock, self.meter, self._options.seed)
@@ -96,7 +99,7 @@ class Run:
         """Let the hours pass, and note the figures of each."""
         used, ends = time.process_time(), self._began
         last = self._began + self._options.hours * HOUR
-        while ends < last:
+        while ends < last and time.monotonic() < self._deadline:
             ends = min(ends + HOUR, last)
             while (left := ends - self._loop.time()) > 0:
                 await asyncio.sleep(min(left, 60.0))

@@ -14,7 +14,7 @@ from bench.soak.clock import SimulatedClock, SimulatedLoop
 from bench.soak.figures import as_markdown, growth, spread_of
 from bench.soak.run import Options, play
 
-SHORT = Options(nodes=60, hours=0.5, takeover_every=0.2, seed=7)
+SHORT = Options(nodes=60, hours=0.5, takeover_every=0.2, minutes=10, seed=7)
 
 
 @pytest.fixture(autouse=True)
