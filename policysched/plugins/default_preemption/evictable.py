@@ -45,7 +45,7 @@ class Evictable:
             rows: The node that the eviction of each pod is to free; one number for all pods to list each victim once.
             ranks_members: Whether pods of groups that are evicted one by one have the rank of groups.
         """
-        if cluster.pod_groups is None:
+        if cluster.pod_groups is None or not slots.size:
             return cls(slots, rows, np.arange(slots.size), np.zeros(slots.size, np.bool_))
         members = _slots_of(cluster, cluster.pod_groups)
         alone = np.isin(slots, list(members), invert=True)

@@ -251,7 +251,7 @@ def _gather(failed: FailedDecision, rows: RowNumbers, rules: SearchRules) -> Sea
         violating=np.zeros(slots.size, np.bool_),
         victims=np.zeros(slots.size, np.bool_),
         fits=np.ones(there.size, np.bool_),
-        empty_rows=np.setdiff1d(rows, there),
+        empty_rows=np.setdiff1d(rows, there, assume_unique=True),
         rules=rules,
         is_extended=bool(failed.extenders),
         guarded=guarded,
