@@ -26,15 +26,17 @@ SWING: Final = 0.25
 """Largest relative difference between a rate and its mean."""
 FULL_AT: Final = 5 / 12
 """Share of the period after which batch pods fill the cluster."""
-BEYOND: Final = 100
+BEYOND: Final = 50
 """Number of batch pods, per 5,000 nodes, beyond the free space at that time."""
-PER_HOUR: Final = {"service": 850.0, "critical": 50.0, "device": 200.0, "group": 15.0, "wave": 6.0}
+PER_HOUR: Final = {"service": 600.0, "critical": 50.0, "device": 150.0, "group": 10.0, "wave": 6.0}
 """Mean numbers per hour, for 5,000 nodes."""
-FEWEST_GANGS: Final = 0.2
-"""Smallest factor of the rate of gangs in a small cluster."""
-WAVE: Final = 100
+LEAST_SHARE: Final = 0.1
+"""Smallest factor of these numbers in a small cluster."""
+LEAST: Final = {"group": 0.6, "wave": 1.0}
+"""The same for some of them."""
+WAVE: Final = 60
 """Mean number of pods of a wave of batch pods, for 5,000 nodes."""
-LIVES: Final = {"service": 8 * HOUR, "critical": 8 * HOUR, "batch": HOUR, "device": 2 * HOUR, "group": 2 * HOUR}
+LIVES: Final = {"service": 11 * HOUR, "critical": 11 * HOUR, "batch": HOUR, "device": 2 * HOUR, "group": 2 * HOUR}
 """Mean lives of placed pods."""
 LARGEST_GANG: Final = 64
 SMALL_GANG: Final = 16
@@ -105,9 +107,9 @@ class Load:
             "group": self._gang,
             "wave": lambda: self.wave(round(self._rng.uniform(0.5, 1.5) * WAVE * self._share)),
         }
-        least = {"wave": 1.0, "group": FEWEST_GANGS}
         made = [
-            self._arrive(PER_HOUR[name] * max(self._share, least.get(name, 0.0)), act) for name, act in acts.items()
+            self._arrive(number * max(self._share, LEAST.get(name, LEAST_SHARE)), acts[name])
+            for name, number in PER_HOUR.items()
         ]
         return [asyncio.create_task(one) for one in (*made, self._fill_up(), self._keep_budgets())]
 
@@ -121,9 +123,14 @@ class Load:
         """Fill the cluster with batch pods once in each period."""
         await asyncio.sleep(FULL_AT * self._period)
         while not self.is_over:
-            free = objects.CPUS * self._nodes - self.used
-            self.wave(max(0, free // BATCH_CPUS) + round(BEYOND * self._share))
+            self.wave(self._places() + round(BEYOND * self._share))
             await asyncio.sleep(self._period)
+
+    def _places(self) -> int:
+        """Return the number of batch pods that still fit."""
+        used = [sum(self.shapes[name].cpu for name in names) for names in self.on_node.values()]
+        idle = self._nodes - len(used)
+        return idle * (objects.CPUS // BATCH_CPUS) + sum(max(0, objects.CPUS - one) // BATCH_CPUS for one in used)
 
     def wave(self, count: int) -> None:
         """Create batch pods of one job."""
@@ -231,7 +238,8 @@ class Load:
     def _gone(self, name: str, node: str) -> None:
         """Replace a deleted pod that should still exist, as its controller does."""
         shape = self.shapes.pop(name)
-        self.on_node[node].discard(name)
+        if node:
+            self.on_node[node].discard(name)
         self._created.pop(name, None)
         self._meter.retried.discard(name)
         self.used -= shape.cpu
