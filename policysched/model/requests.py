@@ -31,22 +31,22 @@ from policysched.model.quantity import ZERO, Quantity
 from policysched.model.selection.name_validation import is_pod_level_resource, is_scalar_resource_name
 
 Amounts = dict[str, Quantity]
-"""Exact amounts by resource name, rounded only after all additions."""
+"""Exact amounts by resource name; amounts are rounded only after all additions."""
 
 CPU, MEMORY, EPHEMERAL, PODS = "cpu", "memory", "ephemeral-storage", "pods"
 MOST_EXTENDED: Final = 1024
-"""Largest number of extended resources of a node that are counted, in order of names; further ones are ignored."""
+"""Maximum number of a node's extended resources that are read, in the order of names; the others are ignored."""
 FEW_STATED: Final = 16
-"""Largest number of resources of a node for which the parsed amounts are cached."""
+"""Maximum number of a node's resources up to which the node's parsed amounts are cached."""
 LONGEST_STATED: Final = 100
-"""Longest resource name plus amount for which a node's parsed amounts are cached. Units: characters."""
+"""Maximum length of resource name plus amount for which a node's parsed amounts are cached. Units: characters."""
 DEFAULT_AMOUNTS: Final[Mapping[str, Quantity]] = {
     CPU: Quantity(100, -3),
     MEMORY: Quantity(200 * 1024 * 1024),
 }
-"""Requests that scores assume for a container without requests, so that every pod has some weight."""
+"""The requests that scores assume for a container without requests (NonZeroRequested)."""
 MANY_CONTAINERS: Final = 64
-"""Number of containers above which the sums of a pod are cached, for the two pods summed last."""
+"""Number of containers from which the sums of a pod are cached; the cache has the two pods summed last."""
 NONE_MISSING: Final[Mapping[str, Quantity]] = {}
 AmountsInUse: TypeAlias = Callable[[Pod, Mapping[str, Quantity]], Amounts]
 """Function that returns the amounts that a placed pod uses, given amounts for containers without a request.
@@ -57,7 +57,7 @@ The two rules are `largest_of_containers` and `largest_of_sums`.
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """Amounts that a pod requests: cpu, memory, ephemeral storage and other resources.
+    """The amounts that a pod requests: cpu, memory, ephemeral storage and other resources.
 
     Units: cpu in thousandths, others in whole units; scalars are sorted by name and include zeros.
     """
@@ -69,14 +69,14 @@ class Requests:
 
     @property
     def by_name(self) -> dict[str, int]:
-        """The amounts by resource name, with one of `pods`; cpu in millicores."""
+        """The amounts by resource name, with 1 of `pods`; cpu is in millicores."""
         own = {"cpu": self.cpu_millis, "memory": self.memory_bytes, "ephemeral-storage": self.ephemeral_bytes}
         return {**own, "pods": 1, **dict(self.scalars)}
 
 
 @dataclass(frozen=True, slots=True)
 class Allocatable:
-    """Allocatable amounts of a node; units as in `Requests`."""
+    """The allocatable amounts of a node; units are those of `Requests`."""
 
     cpu_millis: int = 0
     memory_bytes: int = 0
@@ -91,7 +91,7 @@ def incoming_requests(pod: Pod) -> Requests:
 
 
 def incoming_amounts(pod: Pod, resources: Iterable[str], in_use: AmountsInUse) -> list[int]:
-    """Return how much a pending pod requests of some resources, as NodeResourcesBalancedAllocation computes it.
+    """Return a pending pod's requests of some resources, as NodeResourcesBalancedAllocation computes them.
 
     Args:
         pod: the pod.
@@ -105,7 +105,7 @@ def incoming_amounts(pod: Pod, resources: Iterable[str], in_use: AmountsInUse) -
 
 
 def incoming_nonzero(pod: Pod, resources: Iterable[str], in_use: AmountsInUse | None = None) -> list[int]:
-    """Return how much a pending pod requests of some resources, as NodeResourcesFit computes it for scores.
+    """Return a pending pod's requests of some resources, as NodeResourcesFit computes them for scores.
 
     A container without a request counts with 100m and 200Mi.
 
@@ -203,7 +203,7 @@ def pod_amounts(pod: Pod, missing: Mapping[str, Quantity] = NONE_MISSING) -> Amo
 
 
 def largest_of_containers(pod: Pod, missing: Mapping[str, Quantity]) -> Amounts:
-    """Return the amounts in use: summed over containers, the largest of requested, allocated and actual amount.
+    """Return the amounts in use as the sum over containers of the largest of requested, allocated, actual amount.
 
     Statuses without actual values, and of init containers that do not restart, are ignored. The pod-level requests are
     the largest ones too, for the resources that the spec names.
@@ -222,7 +222,7 @@ def largest_of_containers(pod: Pod, missing: Mapping[str, Quantity]) -> Amounts:
 
 
 def largest_of_sums(pod: Pod, missing: Mapping[str, Quantity]) -> Amounts:
-    """Return the amounts in use: the largest of the sums of requested, of allocated and of actual amounts.
+    """Return the amounts in use as the largest of three sums: of requested, of allocated, of actual amounts.
 
     A container without a reported amount counts with its spec. Sums that the kubelet reports for the whole pod replace
     those over containers. The pod-level requests are the largest ones too, for each resource that any of them names.
@@ -247,14 +247,14 @@ def largest_of_sums(pod: Pod, missing: Mapping[str, Quantity]) -> Amounts:
 
 
 def amounts_in_use(*, compares_sums: bool) -> AmountsInUse:
-    """Return the function for the amounts in use: the largest of sums, or the sum of the largest per container."""
+    """Return the function that computes amounts in use: as the largest of sums, or as a sum over containers."""
     return largest_of_sums if compares_sums else largest_of_containers
 
 
 _Part: TypeAlias = Callable[[Amounts, Amounts, ContainerStatus | None], Amounts]
 """Function that returns one container's amounts, given its requests, its feasible requests and its status."""
 _Sums: TypeAlias = dict[tuple[_Part, tuple[tuple[str, Quantity], ...]], Amounts]
-"""Cached sums of a pod, by the kind of amounts and by the amounts for containers without a request."""
+"""The cached sums of a pod, by kind of amounts and by the amounts for containers without a request."""
 
 
 def _stated(stated: Amounts, possible: Amounts, status: ContainerStatus | None) -> Amounts:  # noqa: ARG001 - a part
@@ -278,7 +278,7 @@ def _actual(stated: Amounts, possible: Amounts, status: ContainerStatus | None) 
 
 
 class _LargePods:
-    """Cache for the sums of the two pods with many containers that were summed last.
+    """The cached sums of the two pods with many containers that were summed last.
 
     A cycle and its plugins need several sums of the same pod; a comparison of two versions needs those of both.
     """
@@ -289,7 +289,7 @@ class _LargePods:
         self._last: tuple[tuple[ref[Pod], _Sums], ...] = ()
 
     def sums_of(self, pod: Pod) -> _Sums:
-        """Return the cache of sums of a pod, to which callers add; it lives as long as the pod. Thread-safe."""
+        """Return the cached sums of a pod, to which the caller adds sums; they live as long as the pod. Thread-safe."""
         last = self._last
         for one, sums in last:
             if one() is pod:

@@ -1,4 +1,4 @@
-"""Parsing of durations and timestamps as in Go's library, and time zones of timestamps.
+"""Parses durations and timestamps as Go's library does; time zones of timestamps.
 
 Source: the Go library's time.ParseDuration and time.Parse with RFC3339; cel-go v0.26 common/stdlib (inTimeZone).
 """

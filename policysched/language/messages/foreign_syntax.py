@@ -21,7 +21,7 @@ _ELSE: Final = frozenset({"otherwise", "default", "_"})
 # Levels of Kubernetes objects that names in the language omit.
 _LAYERS: Final = frozenset({"metadata", "spec", "status", "resources", "node_info"})
 LONGEST_VALUE: Final = 60
-"""Longest value that a help text repeats. Units: characters."""
+"""Maximum length of a value that a help text repeats. Units: characters."""
 # Names of the evaluated object in CEL.
 _OBJECTS: Final = frozenset({"object", "old_object", "self", "this", "resource"})
 _OF_NAMESPACES: Final = frozenset({"namespace_object", "namespace"})
