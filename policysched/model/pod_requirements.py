@@ -1,4 +1,4 @@
-"""What a pod requires: host ports, images, node features; also its priority and quality of service.
+"""Requirements of a pod: host ports, images, node features; also its priority and quality of service.
 
 `policysched.state` has the columns of used ports and of images. A port without an address means every address, without
 a protocol TCP. Images have the names that nodes report. A pod without a priority has priority 0, as one created before

@@ -30,7 +30,7 @@ Phase: TypeAlias = Literal["pod", "filter", "score", "preemption", "let", "group
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What an expression may refer to: inputs of the field's kind, `let` definitions and metrics.
+    """The names that an expression may refer to: inputs of the field's kind, `let` definitions and metrics.
 
     Attributes:
         phase: `pod` for `appliesTo` and `when`; `group` for the `when` of a placement rule, `placement` for its other

@@ -29,7 +29,7 @@ MOST_GONE: Final = 256
 
 
 class _Block(NamedTuple):
-    """What the existing terms that share a pod counter have in common."""
+    """The topology key, sign and numbers of the existing terms that share a pod counter."""
 
     key: str
     """The topology key that the terms share."""

@@ -31,7 +31,7 @@ class TooManyTermsError(Exception):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Subject:
-    """What a requirement limits: a label or the node's name."""
+    """The label or name that a requirement limits."""
 
     key: str
     """The key of the label, or the name's field; empty for a label that no node can have."""

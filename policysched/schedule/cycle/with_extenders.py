@@ -50,7 +50,7 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is sent to the extenders about a pod; valid even after changes of the cluster."""
+    """A pod with the nodes that are sent to the extenders; valid even after changes of the cluster."""
 
     pod: Pod
     found: Evaluation

@@ -127,7 +127,7 @@ class RepellingTerms:
 
 
 class RepelledClass:
-    """Which required anti-affinities of nominated pods match the pods of one pod class.
+    """The required anti-affinities of nominated pods that match the pods of one pod class.
 
     Args:
         pod: A pod of the class; only its namespace and labels are read.
