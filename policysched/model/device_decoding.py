@@ -104,7 +104,7 @@ def _with_parameters(made: T, change: Callable[[msgspec.Raw], msgspec.Raw]) -> T
 
 
 def _changed(value: Any, path: Sequence[str], change: Callable[[Any], Any]) -> Any:
-    """Return a value in which a function changed the part at an attribute path, if this part exists."""
+    """Return a copy of a value with `change` applied to the part at an attribute path; a missing part is left out."""
     if not path:
         return change(value)
     if path[0] == EACH:

@@ -93,7 +93,7 @@ class RecordingClient:
         self.on_deleted(pod)
 
     async def set_pod_status(self, pod: Pod, change: PodStatusChange) -> None:
-        """Accept a change of a pod's status; `PodOutcome.message` has the reason of a failed attempt."""
+        """Ignore a change of a pod's status: `PodOutcome.message` already has the reason of a failed attempt."""
 
     async def report_pod_status(self, pod: Pod, newest: Callable[[], PodStatusChange]) -> None:
         """Accept a change of a pod's status that is computed when the status is written."""

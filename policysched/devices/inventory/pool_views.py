@@ -38,7 +38,9 @@ class SliceTaken(NamedTuple):
 
 
 class PoolView:
-    """A device pool as some nodes see it: its devices in search order; bit n of a set is the device with index n.
+    """The slices of a device pool that are available to a group of nodes, and their devices in search order.
+
+    Bit n of a bit set is the device with index n in this order.
 
     Args:
         pool: The pool.

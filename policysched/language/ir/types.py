@@ -385,7 +385,7 @@ POD_FUNCTIONS: Final[tuple[Names, ...]] = tuple(
 PLACEMENT_FUNCTIONS: Final[tuple[Names, ...]] = tuple(
     ("placement", "nodes", name) for name in ("count", "any", "all", "sum", "avg", "min", "max")
 )
-"""The functions over the nodes of a placement."""
+"""The functions of the language over the nodes of a candidate placement of a pod group."""
 METHODS: Final = (*POD_FUNCTIONS, *PLACEMENT_FUNCTIONS)
 ROOTS: Final = frozenset({"node", "pod", "group", "placement", "cluster", "peer", "victim", "metrics"})
 

@@ -336,7 +336,7 @@ def items(left: Type, right: Type) -> str:
 
 
 def constant(phase: str, value: str, expr: Expr) -> str:
-    """Return the help text on the effect and the probable cause of a condition that is the same everywhere."""
+    """Return the help text for a condition that is always true or always false: its effect or its probable cause."""
     quoted = next((text for text in map(_quoted_name, walk(expr)) if text), "")
     if quoted:
         return f"write `{quoted}` without quotes"

@@ -123,7 +123,7 @@ def required_nodes(pod: Pod) -> NodeSelectorMatcher:
 
 
 def node_selector(selector: NodeSelector) -> NodeSelectorMatcher:
-    """Return a compiled node selector that must be valid, such as that of a volume or plugin argument.
+    """Compile a node selector, such as that of a volume or plugin argument; an invalid term is an error.
 
     Raises:
         SelectorError: a term is invalid.

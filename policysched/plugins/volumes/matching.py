@@ -89,11 +89,11 @@ class Candidates:
         """Whether the claim's selector matches, by the labels of volumes."""
 
     def usable(self, used_up: Collection[str], reached: Collection[bytes]) -> Iterator[FreeVolume]:
-        """Yield the volumes that the claim can use, without the volumes to skip.
+        """Yield the volumes that the claim can use, except volumes with some names or node affinities.
 
         Args:
-            used_up: The names of volumes to skip.
-            reached: The node affinities of volumes to skip; it may grow during the iteration.
+            used_up: Names of volumes that are not yielded.
+            reached: Node affinities of volumes that are not yielded; the collection may grow during the iteration.
         """
         suits = self._suits
         self._found = [one for one in self._found if one.name not in used_up and suits.get(one.name, True)]

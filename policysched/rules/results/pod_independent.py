@@ -160,7 +160,7 @@ class PodIndependentResults:
         self._group_of: dict[RuleRow, Hashable] = {}
         self._writes = itertools.count(1)
         self._current_stamp: object = None
-        """The stamp of the context for which the results are current."""
+        """The stamp of the context from which the results were computed."""
 
     def use(self, owner: object, rules: Iterable[RuleRow]) -> None:
         """Cache the results of rules as long as their owner exists."""

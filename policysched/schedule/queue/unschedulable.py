@@ -168,7 +168,7 @@ def _keys(queued: QueuedPod, index: HintIndex | None) -> Collection[Hashable] | 
 
 
 def _keys_of_change(change: Change, index: HintIndex, listed: Mapping[Hashable, Pods]) -> Collection[Hashable] | None:
-    """Return the index keys that a change may affect; None if any pod may be affected or the index fails."""
+    """Return the index keys that a change may affect; None if any pod may be affected or the plugin's index raised."""
     try:
         return index.leads_to(change, listed)
     except Exception:

@@ -82,7 +82,7 @@ class AgeTable:
         self._held: weakref.ref[NodeAges] | None = None
 
     def held(self) -> NodeAges:
-        """Return the ages of nodes, which stay up to date as long as the caller refers to them."""
+        """Return an array of node ages that the table keeps up to date until the caller drops the array."""
         ages = self._held() if self._held is not None else None
         return ages if ages is not None else self._make()
 
