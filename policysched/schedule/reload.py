@@ -33,6 +33,11 @@ COUNT_EVERY = 60.0
 """Time between two counts of the nodes on which the inputs of the policies exist. Units: seconds."""
 NEWS_GATHER = 3.0
 """Delay of a count of nodes after a change, to collect further changes. Units: seconds."""
+PODS_FIRST = 4.0
+"""Longest time for which statuses wait until no pod is being scheduled, because an API server stores several bindings
+in the time of a status. Units: seconds."""
+POLL = 0.02
+"""Interval between checks whether pods are being scheduled. Units: seconds."""
 
 
 class Reloader:
@@ -117,9 +122,6 @@ class Reloader:
         Args:
             acting: Set when statuses may be written: only the leader writes them.
         """
-        for key in self.store.listed():
-            self._look(key)
-            await asyncio.sleep(0)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._write_for_ever(acting))
             tasks.create_task(self._count_for_ever())
@@ -136,6 +138,10 @@ class Reloader:
 
     async def _write_for_ever(self, acting: asyncio.Event | None) -> None:
         """Write statuses until cancelled, in a task that does not delay changes of policies."""
+        await self._wait_for_pods()
+        for key in self.store.listed():
+            self._look(key)
+            await asyncio.sleep(0)
         if acting is not None:
             await acting.wait()
         while True:
@@ -145,6 +151,13 @@ class Reloader:
                 async with asyncio.timeout(RETRY_AFTER if self._unwritten else None):
                     await self._due.wait()
             self._due.clear()
+            await self._wait_for_pods()
+
+    async def _wait_for_pods(self) -> None:
+        """Wait until no pod is being scheduled, for at most `PODS_FIRST` seconds."""
+        end = self._clock.monotonic() + PODS_FIRST
+        while self._scheduler.is_busy and self._clock.monotonic() < end:
+            await asyncio.sleep(POLL)
 
     async def _apply(self, policy: Policy) -> None:
         before = self.store.get(policy.key)

@@ -13,7 +13,7 @@ from policysched.rules.policy_set.store import PolicyStore, StoredPolicy
 from policysched.rules.policy_status.input_presence import CoverageReports
 from policysched.rules.policy_status.status import make_status
 from policysched.schedule import reload
-from policysched.schedule.reload import LONGEST_PAUSE, MAX_RETRIES
+from policysched.schedule.reload import LONGEST_PAUSE, MAX_RETRIES, PODS_FIRST, POLL
 from policysched.schedule.scheduler import Scheduler
 from tests.build import pod
 from tests.rules.build import filtering, policy
@@ -42,6 +42,21 @@ async def test_an_edit_breaks_mends_and_deletes_a_policy() -> None:
         await stand.settled(policy(generation=5, **GOOD), "p")
         assert (stand.rejected, stand.in_force) == (False, {})
         assert stand.written == [("p", 1, 1), ("p", 2, 2), ("p", 3, 2), ("p", 4, 4)]
+
+
+async def test_statuses_wait_for_pods_for_some_seconds_while_policies_take_force() -> None:
+    async with running(policy(**OPEN)) as stand:
+        stand.scheduler.queue.add(pod("active", scheduler_name="me"))
+        await stand.settled(policy(generation=2, **GOOD))
+        await asyncio.sleep(2 * POLL)
+        assert (stand.in_force, stand.written) == ({"p": 2}, [("p", 1, 1)])
+        stand.clock.at += PODS_FIRST
+        await stand.until(lambda: stand.written[1:] == [("p", 2, 2)])
+        await stand.settled(policy(generation=3, **OPEN))
+        await asyncio.sleep(2 * POLL)
+        assert stand.written[-1] == ("p", 2, 2)
+        stand.scheduler.queue.delete("default.active")
+        await stand.until(lambda: stand.written[-1] == ("p", 3, 3))
 
 
 async def test_of_edits_that_wait_only_the_newest_counts_and_no_policy_waits_for_all_of_another() -> None:
