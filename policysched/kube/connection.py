@@ -131,6 +131,12 @@ class Connection:
         await connection._refresh()
         return connection
 
+    @property
+    def anonymous(self) -> bool:
+        """Whether the kubeconfig gives neither a token nor a client certificate."""
+        given = self._credentials
+        return given is not None and not self._authentication.headers and not given.configuration.cert_file
+
     async def authentication(self) -> Authentication:
         """Return the headers and the certificate for a request, after reading credentials again if they are old."""
         if self._credentials is not None and self._clock.monotonic() >= self._renew_at:

@@ -9,7 +9,7 @@ Source: k8s.io/client-go/tools/clientcmd/api/v1/types.go, v1.36.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -139,29 +139,59 @@ def _texts(value: Any) -> Any:
 
 
 def check(files: Sequence[str], context: str | None) -> None:
-    """Check that the files are valid kubeconfigs and define the wanted context.
+    """Check that the files are valid kubeconfigs and define the wanted context with its cluster and its user.
 
     Args:
         files: Existing files.
         context: The context to use instead of the current one.
 
     Raises:
-        KubeconfigError: a file is invalid, or the context does not exist.
+        KubeconfigError: a file is invalid, or the context, its cluster or its user does not exist.
     """
     paths = os.pathsep.join(files)
-    names: list[str] = []
-    current: str | None = None
-    for file in files:
-        content = _read(file)
-        if current is None and content.current_context:
-            current = str(content.current_context)
-        names += [str(one.name) for one in content.contexts]
+    contents = [_read(file) for file in files]
+    contexts = {_name(one.name): one.context for content in reversed(contents) for one in reversed(content.contexts)}
+    current = next((_name(one.current_context) for one in contents if one.current_context), "")
     wanted = context or current
-    listed = ", ".join(sorted(names)) or "none"
     if not wanted:
-        raise KubeconfigError(f"kubeconfig {paths} has no current-context; choose one with --context ({listed})")
-    if wanted not in names:
-        raise KubeconfigError(f'kubeconfig {paths} has no context "{wanted}"; it has {listed}')
+        raise KubeconfigError(
+            f"kubeconfig {paths} has no current-context; choose one with --context ({_listed(contexts)})"
+        )
+    if wanted not in contexts:
+        raise KubeconfigError(f'kubeconfig {paths} has no context "{wanted}"; it has {_listed(contexts)}')
+    clusters = {_name(one.name): one.cluster for content in reversed(contents) for one in reversed(content.clusters)}
+    users = {_name(one.name) for content in contents for one in content.users}
+    try:
+        _check_context(contexts[wanted], clusters, users)
+    except KubeconfigError as error:
+        raise KubeconfigError(f'kubeconfig {paths}: context "{wanted}" {error}') from None
+
+
+def _check_context(context: _Context, clusters: Mapping[str, _Cluster], users: Collection[str]) -> None:
+    cluster, user = _name(context.cluster), _name(context.user)
+    if not cluster:
+        raise KubeconfigError("names no cluster; set one with `kubectl config set-context`")
+    if cluster not in clusters:
+        raise KubeconfigError(
+            f'names cluster "{cluster}", which does not exist; the clusters are: {_listed(clusters)}; '
+            f"add it with `kubectl config set-cluster {cluster}`"
+        )
+    if user and user not in users:
+        raise KubeconfigError(
+            f'names user "{user}", which does not exist; the users are: {_listed(users)}; '
+            f"add it with `kubectl config set-credentials {user}`"
+        )
+    if not user and clusters[cluster].server.startswith("https"):
+        raise KubeconfigError("names no user; set one with `kubectl config set-context`")
+
+
+def _name(value: Scalar) -> str:
+    name: str = _texts(value)
+    return name
+
+
+def _listed(names: Collection[str]) -> str:
+    return ", ".join(sorted(names)) or "none"
 
 
 def _read(file: str) -> _Kubeconfig:

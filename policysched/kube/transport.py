@@ -60,6 +60,10 @@ LINES_SLICE = 1 << 17
 """Amount of a stream that is split into lines before yielding to the event loop, some milliseconds. Units: bytes."""
 
 
+ANONYMOUS = '"system:anonymous"'
+"""User in the message of an API server that forbids a request without credentials."""
+
+
 class _Details(msgspec.Struct):
     retryAfterSeconds: float = 0  # noqa: N815 - the API's name
 
@@ -189,7 +193,7 @@ class Transport:
         finally:
             self._ended(method, code, began)
         if code >= HTTPStatus.MULTIPLE_CHOICES:
-            raise refusal(answer, self._origin)
+            raise self._refusal(answer)
         if answer.content_type == HTML:
             # A gateway's HTML page is no success, even with status 200: a pod would be treated as bound and be
             # lost.
@@ -290,7 +294,18 @@ class Transport:
             return self._malformed(f"more than {MAX_LINE >> 20} MiB")
         if response.status == HTTPStatus.UNAUTHORIZED:
             await self._connection.renew(authentication)
-        return refusal(answer, self._origin)
+        return self._refusal(answer)
+
+    def _refusal(self, answer: Answer) -> ApiError:
+        """Return the error of a rejected request, with the remedy if the credentials are the cause."""
+        error = refusal(answer, self._origin)
+        if self._connection.anonymous and (error.status == HTTPStatus.UNAUTHORIZED or ANONYMOUS in error.message):
+            remedy = "the kubeconfig gives no credentials; set a token with `kubectl config set-credentials`"
+        elif error.status == HTTPStatus.UNAUTHORIZED:
+            remedy = "the token or the client certificate may have expired; create a new one"
+        else:
+            return error
+        return ApiError(error.status, error.reason, f"{error.message}; {remedy}", error.retry_after)
 
 
 async def _answer_of(response: aiohttp.ClientResponse, most: int) -> Answer:

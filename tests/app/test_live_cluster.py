@@ -167,6 +167,20 @@ async def test_all_rights_that_are_missing_are_named(
     )
 
 
+async def test_a_reader_without_credentials_is_told_that_and_no_rights(
+    kubeconfig: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = 'nodes is forbidden: User "system:anonymous" cannot list resource "nodes"'
+
+    async def refused(*_: object, **__: object) -> bytes:
+        raise ApiError(403, "Forbidden", said)
+
+    monkeypatch.setattr(Transport, "request", refused)
+    with pytest.raises(ConnectionProblemError) as caught:
+        await read_cluster(kubeconfig)
+    assert str(caught.value).endswith(f" forbids listing: {said}")
+
+
 def test_the_role_of_readers_lists_exactly_the_kinds_that_are_read() -> None:
     role = yaml.safe_load((Path(__file__).parents[2] / "deploy/base/reader.yaml").read_text())
     assert role["metadata"]["name"] == READER

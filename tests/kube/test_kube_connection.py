@@ -14,7 +14,7 @@ from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError
 from policysched.kube.connection import Connection
 from policysched.kube.transport import Transport
-from tests.kube.fake_server import Kube, Ticking, answer, refuse
+from tests.kube.fake_server import Answer, Kube, Ticking, answer, refuse
 
 
 def kubeconfig(server: str, user: dict[str, Any] | None = None, **cluster: Any) -> dict[str, Any]:
@@ -86,7 +86,11 @@ async def test_context_chooses_another_user(kube: Kube, home: Path) -> None:
         ("just text", None, r"kubeconfig .*/config is not a kubeconfig: expected a mapping"),
         ({}, None, r"kubeconfig .*/config has no current-context; choose one with --context \(none\)"),
         (kubeconfig("http://x"), "moon", r'kubeconfig .*/config has no context "moon"; it has here, there'),
-        (kubeconfig("http://x") | {"clusters": []}, None, r"cannot use kubeconfig .*/config: .*name c.*"),
+        (
+            kubeconfig("http://x") | {"clusters": []},
+            None,
+            r'config: context "here" names cluster "c", which does not exist',
+        ),
         (kubeconfig("http://me:pass@x"), None, "^the kubeconfig's server has a user name or password in its URL"),
         (kubeconfig("https://[::1"), None, "^the kubeconfig's server is not a URL: "),
         (kubeconfig("http://x:99999"), None, "^the kubeconfig's server is not a URL: "),
@@ -337,6 +341,37 @@ async def test_missing_kubeconfig_is_told_where_it_is_named(home: Path) -> None:
 async def test_version_is_that_of_the_document(kube: Kube, document: Any, version: str) -> None:
     kube.server.on("GET", "/version", answer(document))
     assert await kube.transport.server_version() == version
+
+
+NONE = "the kubeconfig gives no credentials; set a token with `kubectl config set-credentials`"
+OLD = "the token or the client certificate may have expired; create a new one"
+NOBODY = 'nodes is forbidden: User "system:anonymous" cannot list resource "nodes"'
+
+
+@pytest.mark.parametrize(
+    ("user", "refused", "said"),
+    [
+        ({}, refuse(401, "Unauthorized", "Unauthorized"), f"Unauthorized; {NONE}"),
+        ({"token": ""}, refuse(403, "Forbidden", NOBODY), f"{NOBODY}; {NONE}"),
+        ({"token": "t"}, refuse(401, "Unauthorized", "Unauthorized"), f"Unauthorized; {OLD}"),
+        ({"token": "t"}, refuse(403, "Forbidden", "no"), "no"),
+        ({}, refuse(403, "Forbidden", 'User "joe" of the proxy'), 'User "joe" of the proxy'),
+    ],
+)
+async def test_rejected_credentials_come_with_a_remedy(
+    kube: Kube, home: Path, user: dict[str, Any], refused: Answer, said: str
+) -> None:
+    path = write(home, kubeconfig(kube.server.url, user))
+    kube.server.on("GET", "/api/v1/nodes", refused)
+    kube.server.on("POST", "/api/v1/nodes", refused)
+    connection = await Connection.open(Ticking(), kubeconfig=path)
+    try:
+        for method in ("GET", "POST"):
+            with pytest.raises(ApiError) as caught:
+                await Transport(connection).request(method, "/api/v1/nodes")
+            assert str(caught.value) == said
+    finally:
+        await connection.close()
 
 
 async def test_check_tells_a_wrong_user_from_a_missing_server(kube: Kube) -> None:

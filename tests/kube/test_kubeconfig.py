@@ -172,6 +172,59 @@ async def test_a_user_of_whom_nothing_is_said_is_anonymous(user: dict[str, Any],
 
 
 @pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        (
+            ("contexts", 0, "context", "user"),
+            "reader",
+            'names user "reader", which does not exist; the users are: u; '
+            "add it with `kubectl config set-credentials reader`",
+        ),
+        (
+            ("users",),
+            None,
+            'names user "u", which does not exist; the users are: none; add it with `kubectl config set-credentials u`',
+        ),
+        (
+            ("contexts", 0, "context", "cluster"),
+            "d",
+            'names cluster "d", which does not exist; the clusters are: c; add it with `kubectl config set-cluster d`',
+        ),
+        (("contexts", 0, "context"), {"user": "u"}, "names no cluster; set one with `kubectl config set-context`"),
+        (("contexts", 0, "context"), {"cluster": "c"}, "names no user; set one with `kubectl config set-context`"),
+    ],
+)
+async def test_a_context_without_its_cluster_or_user_is_refused(
+    path: tuple[Any, ...], value: Any, said: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "config"
+    file.write_text(yaml.safe_dump(with_value(CONFIG, path, value)), "utf-8")
+    assert await refusal(file) == f'kubeconfig {file}: context "here" {said}'
+
+
+async def test_a_context_without_user_suffices_for_a_server_without_tls(tmp_path: Path) -> None:
+    file = tmp_path / "config"
+    config = with_value(CONFIG, ("contexts", 0, "context"), {"cluster": "c"})
+    file.write_text(yaml.safe_dump(with_value(config, ("clusters", 0, "cluster"), {"server": "http://127.0.0.1:1"})))
+    assert await (await find_credentials(str(file))).authorization() is None
+
+
+async def test_the_user_of_a_context_may_be_in_another_file(tmp_path: Path) -> None:
+    (tmp_path / "users").write_text(yaml.safe_dump({"users": CONFIG["users"]}), "utf-8")
+    (tmp_path / "rest").write_text(yaml.safe_dump(CONFIG | {"users": None}), "utf-8")
+    paths = os.pathsep.join(str(tmp_path / name) for name in ("rest", "users"))
+    assert await (await find_credentials(paths)).authorization() == "Bearer t"
+
+
+@pytest.mark.parametrize("name", [True, 7])
+async def test_names_of_users_may_be_numbers_and_booleans(name: object, tmp_path: Path) -> None:
+    file = tmp_path / "config"
+    config = with_value(CONFIG, ("contexts", 0, "context", "user"), str(name).lower())
+    file.write_text(yaml.safe_dump(with_value(config, ("users", 0, "name"), name)), "utf-8")
+    assert await (await find_credentials(str(file))).authorization() == "Bearer t"
+
+
+@pytest.mark.parametrize(
     "field", [{"as": "bob"}, {"as-uid": "7"}, {"as-groups": ["g"]}, {"as-user-extra": {"a": ["b"]}}]
 )
 async def test_who_acts_as_another_one_is_refused(field: dict[str, Any], tmp_path: Path) -> None:

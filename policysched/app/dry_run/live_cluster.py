@@ -24,7 +24,7 @@ from policysched.framework import ApiError
 from policysched.kube.connection import Connection
 from policysched.kube.listing import in_served_version, is_served, read_list
 from policysched.kube.object_cache import ObjectCache
-from policysched.kube.transport import Transport
+from policysched.kube.transport import ANONYMOUS, Transport
 from policysched.model.admission_kinds import ADMISSION_KINDS
 from policysched.model.decode import ObjectError
 from policysched.model.kinds import KINDS, POD_GROUPS, ApiKind
@@ -128,6 +128,8 @@ def _refusal(url: str, error: ApiError) -> str:
 
 def _missing_rights(url: str, forbidden: Mapping[str, ApiError]) -> str:
     first = str(next(iter(forbidden.values())))
+    if ANONYMOUS in first:
+        return f"{url} forbids listing: {first}"
     return f'{url} forbids listing {", ".join(forbidden)}; ClusterRole "{READER}" has these rights: {first}'
 
 
