@@ -106,10 +106,11 @@ def _rule(one: TranslatedFilter) -> RuleTranslation:
     if found is None:
         return RuleTranslation(str(one.policy), one.rule, NOT_TRANSLATED if one.applies else NOT_APPLYING, one.note)
     result = EXACT if found.is_exact else NOT_TRANSLATED if found.nodes.is_everything else PARTIAL
-    return RuleTranslation(str(one.policy), one.rule, result, _ignored(found.unexpressed))
+    return RuleTranslation(str(one.policy), one.rule, result, ignored_parts(found.unexpressed))
 
 
-def _ignored(parts: Iterable[str]) -> str:
+def ignored_parts(parts: Iterable[str]) -> str:
+    """Return a text about the parts of a filter that a node affinity ignores; empty without such parts."""
     named = ", ".join(parts)
     return f"node affinity cannot express {named}" if named else ""
 

@@ -211,6 +211,9 @@ class TranslateFlags(Flags):
     policies can accept. The affinity allows every node that the policies allow, and may allow more; the output lists
     the conditions of policies that node affinity cannot express. The command changes nothing in the cluster.
 
+    With --admission-policies instead of --pod, the command prints a MutatingAdmissionPolicy (Kubernetes 1.36) for each
+    filter, which adds the node affinity of the filter to new pods.
+
     Example: `policysched translate --pod deployment.yaml --policy policies/ --cluster live`
 
     Exit codes: 0 success, also if the affinity allows nodes that the policies reject; 1 a policy has errors, or with
@@ -218,8 +221,12 @@ class TranslateFlags(Flags):
     """
 
     pod: Annotated[
-        str, typer.Option("--pod", metavar="FILE", help="Pod or workload; FILE#KIND/NAME chooses one of several.")
-    ]
+        str | None,
+        typer.Option("--pod", metavar="FILE", help="Pod or workload; FILE#KIND/NAME chooses one of several."),
+    ] = None
+    admission_policies: Annotated[
+        bool, typer.Option("--admission-policies", help="Print admission policies for new pods.")
+    ] = False
     cluster: ClusterOrLive = None
     policy: PoliciesToTry = None
     config: Config = None

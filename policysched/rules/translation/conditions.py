@@ -146,7 +146,7 @@ class _Translation:
         holds = node if truth else make(Op.NOT, (node,), node.type)
         found = Approximation(EVERYTHING, False, _read(node))
         for part in sorted(required(holds), key=repr):
-            subject = self._subject(part)
+            subject = subject_of(part, self._fold)
             if subject is not None and not subject.is_name:
                 found &= Approximation(NodeSet.of(subject, Allowed(frozenset(), False, False)), False)
         return found
@@ -154,7 +154,7 @@ class _Translation:
     def _allowed(self, node: Typed) -> tuple[Subject, Allowed] | None:
         """Return a label or name with the values for which a comparison is true; None for other conditions."""
         if node.op == Op.HAS:
-            subject = self._subject(node.args[0])
+            subject = subject_of(node.args[0], self._fold)
             return None if subject is None else (subject, Allowed(frozenset(), False, subject.is_name))
         if node.op not in _COMPARISONS or node.args[0].type.kind is not Kind.STRING:
             return None
@@ -171,29 +171,30 @@ class _Translation:
     def _compared(self, node: Typed) -> tuple[Subject, str | None] | None:
         """Return the label or name that a string is read from, and its value on nodes without the label."""
         if node.op == Op.DEFAULT:
-            subject, fallback = self._subject(node.args[0]), node.args[1]
+            subject, fallback = subject_of(node.args[0], self._fold), node.args[1]
             folded = self._fold(fallback) if fallback.type.shape is Shape.SCALAR else None
             if subject is None or folded is None:
                 return None
             return subject, folded.value if isinstance(folded.value, str) else None
-        subject = self._subject(node)
+        subject = subject_of(node, self._fold)
         return None if subject is None else (subject, None)
 
-    def _subject(self, node: Typed) -> Subject | None:
-        """Return the label or name that an expression reads; None for other expressions."""
-        item = node.data
-        if not isinstance(item, Input) or item.root != "node":
-            return None
-        if item.path == ("name",):
-            return NAME
-        if item.path[0] in WELL_KNOWN_LABELS:
-            return Subject(WELL_KNOWN_LABELS[item.path[0]])
-        if item.path != ("labels",):
-            return None
-        if node.op != Op.KEYED:
-            return _label(item.key)
-        folded = self._fold(node.args[0])
-        return None if folded is None else _label(folded.value)
+
+def subject_of(node: Typed, fold: Fold) -> Subject | None:
+    """Return the label or name of a node that an expression reads; None for other expressions."""
+    item = node.data
+    if not isinstance(item, Input) or item.root != "node":
+        return None
+    if item.path == ("name",):
+        return NAME
+    if item.path[0] in WELL_KNOWN_LABELS:
+        return Subject(WELL_KNOWN_LABELS[item.path[0]])
+    if item.path != ("labels",):
+        return None
+    if node.op != Op.KEYED:
+        return _label(item.key)
+    folded = fold(node.args[0])
+    return None if folded is None else _label(folded.value)
 
 
 def _read(node: Typed) -> tuple[str, ...]:

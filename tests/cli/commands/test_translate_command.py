@@ -154,3 +154,73 @@ def test_policy_with_errors_is_reported(translated: Any) -> None:
     told = translated([_policy("bad", "node.nam == 1"), _policy("good", 'node.zone == "a"')], _pod(), code=1)
     assert told["nodeAffinity"] is not None
     assert "bad" in told["notApplied"]
+
+
+@pytest.fixture
+def admitted(command: Command, write: Write) -> Any:
+    def run(policies: list[dict[str, Any]], *more: str, code: int = 0) -> tuple[list[dict[str, Any]], str]:
+        write("nodes.yaml", yaml.dump(NODE))
+        write("policies.yaml", yaml.dump_all(policies))
+        arguments = ("--admission-policies", "--cluster", "nodes.yaml", "--policy", "policies.yaml", *more)
+        done = command("translate", *arguments)
+        assert done.code == code, done
+        return yaml.safe_load(done.out)["items"], done.problem
+
+    return run
+
+
+def test_each_filter_has_an_admission_policy_that_names_what_it_does_not_express(admitted: Any) -> None:
+    selectors = {"podSelector": {"matchLabels": {"team": "red"}}, "namespaceSelector": {"matchLabels": {"stage": "a"}}}
+    policy = _policy("p", 'node.zone == "a"', "node.ready", 'node.arch == "arm64" and node.ready', **selectors)
+    items, said = admitted([policy], "--exact", code=1)
+    assert [(one["kind"], one["metadata"]["name"]) for one in items] == [
+        (kind, f"p.rule-{rule}.policysched.io")
+        for rule in (0, 2)
+        for kind in ("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding")
+    ]
+    constraints = items[0]["spec"]["matchConstraints"]
+    assert constraints["objectSelector"] == {"matchLabels": {"team": "red"}}
+    assert constraints["namespaceSelector"] == {"matchLabels": {"stage": "a"}}
+    assert "annotations" not in items[0]["metadata"]
+    unexpressed = "node affinity cannot express node.ready"
+    assert items[2]["metadata"]["annotations"] == {"policysched.io/not-expressed": unexpressed}
+    assert f"note: policy p/rule-1 is translated to nothing: {unexpressed}" in said
+    assert f"note: policy p/rule-2 is translated in part: {unexpressed}" in said
+
+
+def test_admission_policies_are_for_the_schedulers_that_use_a_policy(admitted: Any, write: Write) -> None:
+    policies = [
+        _policy("all", 'node.zone == "a"'),
+        _policy("own", 'node.zone == "a"', schedulerNames=["b", "c"]),
+        _policy("shadow", 'node.zone == "a"', mode="Shadow"),
+        _policy("night", 'node.zone == "a"', appliesTo='clock("22:00", "06:00")'),
+    ]
+
+    def names(*more: str) -> dict[str, str]:
+        items, said = admitted(policies, *more)
+        assert "policy night/rule-0 is translated to nothing: CEL cannot express all of appliesTo" in said
+        made = (one for one in items if one["kind"] == "MutatingAdmissionPolicy")
+        return {one["metadata"]["name"]: one["spec"]["matchConditions"][0]["expression"] for one in made}
+
+    of = "object.spec.schedulerName in "
+    expected = {"all.rule-0.policysched.io": f'{of}["policysched"]', "own.rule-0.policysched.io": f'{of}["b", "c"]'}
+    assert names() == expected
+    profiles = [{"schedulerName": "a"}, {"schedulerName": "b"}]
+    version = "kubescheduler.config.k8s.io/v1"
+    config = {"apiVersion": version, "kind": "KubeSchedulerConfiguration", "profiles": profiles}
+    write("config.yaml", yaml.dump(config))
+    with_config = {"all.rule-0.policysched.io": f'{of}["a", "b"]', "own.rule-0.policysched.io": f'{of}["b"]'}
+    assert names("--config", "config.yaml") == with_config
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "set --pod, or --admission-policies"),
+        (("--admission-policies", "--pod", "pod.yaml"), "--pod and --admission-policies cannot be combined"),
+        (("--admission-policies", "-o", "markdown"), "admission policies are printed as yaml or json"),
+    ],
+)
+def test_flags_that_exclude_each_other_are_an_error(command: Command, arguments: tuple[str, ...], said: str) -> None:
+    done = command("translate", *arguments)
+    assert (done.code, said in done.problem) == (2, True), done

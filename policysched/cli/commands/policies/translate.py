@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from policysched.app.dry_run.dry_run import simulate
-from policysched.app.dry_run.inputs import LIVE, gather
+from policysched.app.dry_run.inputs import LIVE, gather, gather_cluster
+from policysched.app.translate.admission_policies import translated_cluster
 from policysched.app.translate.tables import translation_parts
 from policysched.app.translate.translate import translate_pod
 from policysched.cli.event_loop import wait_for
+from policysched.cli.flags.formats import OutputFormat, TextFormat
 from policysched.cli.flags.policies import TranslateFlags
+from policysched.cli.formats import print_value
 from policysched.cli.output import print_left_out
 from policysched.cli.reports import print_report
 from policysched.cli.rich_output import print_notes, working
+from policysched.errors import UsageError
 
 
 def translate(flags: TranslateFlags) -> int:
-    """Print the node affinity of a pod, and how each filter is translated; return the exit code."""
+    """Print the node affinity of a pod, or admission policies for all pods; return the exit code.
+
+    Raises:
+        UsageError: flags exclude each other, or an input cannot be used.
+    """
+    if flags.admission_policies:
+        return _print_admission_policies(flags)
+    if flags.pod is None:
+        raise UsageError("set --pod, or --admission-policies for the pods of all workloads")
     with working("reading the cluster"):
         read = gather(
             flags.cluster or [LIVE],
@@ -34,3 +46,34 @@ def translate(flags: TranslateFlags) -> int:
     told = translation.to_dict()
     print_report(told, translation_parts(told), flags.output, "Translation", f"translate {translation.pod}")
     return int(any(one.is_error for one in found) or (flags.exact and not translation.is_exact))
+
+
+def _print_admission_policies(flags: TranslateFlags) -> int:
+    """Print the admission policies as a List; return the exit code."""
+    formats = {
+        OutputFormat.TABLE: TextFormat.YAML,
+        OutputFormat.YAML: TextFormat.YAML,
+        OutputFormat.JSON: TextFormat.JSON,
+    }
+    if flags.pod is not None:
+        raise UsageError("--pod and --admission-policies cannot be combined")
+    if flags.output not in formats:
+        raise UsageError("admission policies are printed as yaml or json")
+    with working("reading the cluster"):
+        read = gather_cluster(
+            flags.cluster or [LIVE],
+            flags.policy or (),
+            config=flags.config,
+            kubeconfig=flags.access.kubeconfig,
+            context=flags.access.context,
+        )
+        inputs = wait_for(read)
+    print_left_out(inputs.left_out)
+    found = inputs.findings()
+    part = inputs.taking_part(found)
+    admissions = translated_cluster(part.objects, part.policies, inputs.config)
+    rest = [f"policy {one.policy}/{one.rule} {one.note}" for one in admissions if one.note]
+    print_notes((*inputs.notes, *part.notes, *rest), (one.text() for one in found))
+    items = [obj for one in admissions for obj in one.objects]
+    print_value({"apiVersion": "v1", "kind": "List", "items": items}, formats[flags.output])
+    return int(any(one.is_error for one in found) or (flags.exact and bool(rest)))
