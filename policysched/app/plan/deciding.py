@@ -8,6 +8,7 @@ current one, or on that of the other side, because a tie is no difference.
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as replace_field
@@ -270,6 +271,10 @@ class SideComparison:
     unseen: int = 0
     evaluated: list[Pod] = field(default_factory=list)
     """The evaluated pods, as pending pods."""
+    decided: int = 0
+    """Number of pods, outside of pod groups, that were scheduled on both sides, because the change can affect them."""
+    unplaced: Counter[str] = field(default_factory=Counter)
+    """Number of the decided pods that fit no node on either side, by the reason without the change."""
 
     def run(self) -> None:
         """Evaluate all pods; an interruption keeps the results so far."""
@@ -394,6 +399,10 @@ class SideComparison:
 
     def _compare(self, pod: Pod, before: Landing, after: Landing, *, runs: bool = False) -> None:
         effect = effect_of(before.node, after.node, pod.spec.node_name if runs else "")
+        if runs or not self.before.group_of(pod):
+            has_failed = pod.key in self.before.failed or pod.key in self.after.failed
+            self.decided += 1
+            self.unplaced[before.reason] += not (before.node or after.node or has_failed)
         if effect is not None:
             self._add_effect(pod, effect, before, after, runs=runs)
 

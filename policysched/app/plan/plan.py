@@ -32,7 +32,7 @@ from policysched.app.plan.deciding import ClusterSide, Progress, SideComparison
 from policysched.app.plan.demand import excesses
 from policysched.app.plan.reach import AffectedPods, counting_policies, idle_policies, pod_classes, policy_pods
 from policysched.app.plan.reading import ClusterObjects, read_objects
-from policysched.app.plan.results import DaemonPods, Effect, GroupFits, Plan
+from policysched.app.plan.results import EXAMPLES, DaemonPods, Effect, GroupFits, Plan, UnplacedPods
 from policysched.errors import UsageError
 from policysched.framework import MetricAnswer, Wanted
 from policysched.framework.profile import Profile
@@ -218,8 +218,15 @@ def _result(change: PlannedChange, differing: set[PolicyKey], found: SideCompari
         policies=reach,
         daemons=DaemonPods(len(change.after.objects.created), len(change.after.objects.deleted)),
         groups=_groups(before, after),
+        unplaced=UnplacedPods(found.unplaced.total(), found.decided, _most_common(found.unplaced)),
         failed=len(failed),
     )
+
+
+def _most_common(reasons: Counter[str]) -> tuple[tuple[str, int], ...]:
+    """Return the most common reasons with their numbers, the largest first."""
+    ranked = sorted(((why, count) for why, count in reasons.items() if count), key=lambda one: (-one[1], one[0]))
+    return tuple(ranked[:EXAMPLES])
 
 
 def _groups(before: ClusterSide, after: ClusterSide) -> tuple[GroupFits, ...]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
-from policysched.app.amounts import rounded
+from policysched.app.amounts import counted, rounded
 from policysched.model.quantity import parse
 
 EXAMPLES: Final = 3
@@ -181,6 +181,29 @@ class GroupFits:
 
 
 @dataclass(frozen=True, slots=True)
+class UnplacedPods:
+    """The pods that fit no node, without and with a change; members of pending pod groups are not included."""
+
+    pods: int = 0
+    decided: int = 0
+    """Number of pods that were scheduled on both sides, because the change can affect them."""
+    reasons: tuple[tuple[str, int], ...] = ()
+    """The most common reasons without the change, each with its number of pods."""
+
+    @property
+    def text(self) -> str:
+        """The number and the reasons in one line."""
+        fit = f"{self.pods:,} of the {counted(self.decided, 'pod')} that the change can affect"
+        reasons = "; ".join(f"{pods:,} × {why}" if pods < self.pods else why for why, pods in self.reasons)
+        return f"{fit} {'fits' if self.pods == 1 else 'fit'} no node, without and with the change: {reasons}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the pods as plain values."""
+        reasons = [{"reason": why, "pods": pods} for why, pods in self.reasons]
+        return {"pods": self.pods, "decidedPods": self.decided, "reasons": reasons}
+
+
+@dataclass(frozen=True, slots=True)
 class DaemonPods:
     """The pods of DaemonSets that new nodes get, and that are deleted with their nodes."""
 
@@ -215,6 +238,7 @@ class Plan:
     daemons: DaemonPods = DaemonPods()
     groups: tuple[GroupFits, ...] = ()
     """The pod groups with pending pods that were decided on both sides."""
+    unplaced: UnplacedPods = UnplacedPods()
     failed: int = 0
     """Number of pods whose decision failed, because a plugin raised an error."""
 
@@ -311,6 +335,7 @@ class Plan:
             "nodes": [_node_dict(one) for one in self.nodes],
             "effects": [one.to_dict() for one in self.effects],
             "policies": [{"policy": one.policy, "pods": one.pods} for one in self.policies],
+            "unplacedPods": self.unplaced.to_dict(),
             "podGroups": [one.to_dict() for one in self.groups],
             "daemonPods": {"created": self.daemons.created, "deleted": self.daemons.deleted},
             "idlePolicies": list(self.idle_policies),

@@ -23,17 +23,7 @@ _STRANDED: Final = "not evaluated (on nodes that are not in the cluster)"
 
 def plan_parts(plan: Plan) -> Iterator[RenderableType]:
     """Yield the lines and tables that show a plan."""
-    yield Text(visible(plan.summary), "bold")
-    if plan.running:
-        alone = "are running and would not move; each is evaluated alone, so this is not a final placement"
-        text = "is running and would not move" if plan.running == 1 else alone
-        yield Text(f"{plan.running:,} of these {text}")
-    for policy in plan.policies:
-        yield Text(visible(f"policy {policy.policy} applies to {policy.pods:,} of {_count(plan.pods)}"))
-    if plan.groups:
-        groups = counted(len(plan.groups), "pod group")
-        fit = sum(not one.before for one in plan.groups), sum(not one.after for one in plan.groups)
-        yield Text(f"of {groups} with pending pods, {fit[0]:,} fit without, {fit[1]:,} with the change")
+    yield from _headlines(plan)
     yield from _effects(plan)
     yield from _groups(plan)
     yield from _nodes(plan)
@@ -51,6 +41,23 @@ def plan_parts(plan: Plan) -> Iterator[RenderableType]:
     ):
         if count:
             yield Text(f"{count:,} {one if count == 1 else many}")
+
+
+def _headlines(plan: Plan) -> Iterator[RenderableType]:
+    """Yield the lines before the tables: the plan in one sentence, and numbers of pods and pod groups."""
+    yield Text(visible(plan.summary), "bold")
+    if plan.running:
+        alone = "are running and would not move; each is evaluated alone, so this is not a final placement"
+        text = "is running and would not move" if plan.running == 1 else alone
+        yield Text(f"{plan.running:,} of these {text}")
+    if plan.unplaced.pods:
+        yield Text(visible(plan.unplaced.text))
+    for policy in plan.policies:
+        yield Text(visible(f"policy {policy.policy} applies to {policy.pods:,} of {_count(plan.pods)}"))
+    if plan.groups:
+        groups = counted(len(plan.groups), "pod group")
+        fit = sum(not one.before for one in plan.groups), sum(not one.after for one in plan.groups)
+        yield Text(f"of {groups} with pending pods, {fit[0]:,} fit without, {fit[1]:,} with the change")
 
 
 def _effects(plan: Plan) -> Iterator[RenderableType]:

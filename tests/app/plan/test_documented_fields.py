@@ -40,7 +40,7 @@ def test_page_documents_every_field_of_a_plan_and_no_other() -> None:
     twins = [node("t1", labels=SSD), node("t2", labels=SSD)]
     pods = [bound(f"p{number}", "large", "2") for number in range(9)]
     gang = [group(9), *members(2)]
-    found = policysched.plan(ours([large, *twins, *pods, pod("wait", 9), *gang]), policies=[KEEP])
+    found = policysched.plan(ours([large, *twins, *pods, pod("wait", 9), pod("huge", 99), *gang]), policies=[KEEP])
     printed = set(fields(found.to_dict()))
     assert printed == documented
 

@@ -73,6 +73,28 @@ def test_plan_tells_which_pods_a_policy_moves_and_which_get_no_node() -> None:
     assert list(found.nodes) == [NodeEffect("n1", 1, 0), NodeEffect("n2", 1, 0)]
 
 
+def test_plan_counts_pods_that_fit_no_node_without_and_with_the_change() -> None:
+    tainted = [{**node(name), "spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}} for name in ("n1", "n2")]
+    chosen = bound("chosen", "n1", 1, nodeSelector=SSD)
+    found = policysched.plan(ours([*tainted, bound("a", "n1"), bound("b", "n2"), chosen]), policies=[KEEP])
+    taints = "0/2 nodes are available: 2 node(s) had untolerated taint(s)."
+    assert (found.changes, found.unplaced.pods, found.unplaced.decided) == (False, 3, 3)
+    assert found.unplaced.reasons == ((taints, 3),)
+    assert found.unplaced.text == (
+        f"3 of the 3 pods that the change can affect fit no node, without and with the change: {taints}"
+    )
+    assert found.to_dict()["unplacedPods"]["reasons"] == [{"reason": taints, "pods": 3}]
+
+
+def test_pods_that_fit_without_or_with_the_change_are_not_counted_as_fitting_no_node() -> None:
+    objects = [node("n1"), bound("a", "n1"), bound("large", "n1", 99), pod("wait", 98)]
+    found = policysched.plan(ours(objects), policies=[KEEP])
+    assert [one.pod for one in found.effects] == ["default/a"]
+    assert (found.unplaced.pods, found.unplaced.decided) == (2, 3)
+    assert policysched.plan(ours([node("n1"), bound("a", "n1")]), policies=[KEEP]).unplaced.pods == 0
+    assert policysched.plan(ours(objects), policies=[policy("none", **requiring("true"))]).unplaced.pods == 2
+
+
 def test_plan_without_a_policy_says_what_becomes_schedulable() -> None:
     objects = [node("n1"), pod("wait", 1), KEEP]
     assert told(objects, without_policies=["keep"]) == {("wait", "schedulable", "", "n1")}
