@@ -6,8 +6,7 @@ counts only if a count becomes 0 or positive, if the problem of a metric changes
 reported counts are cached, and a restart reads them from the status.
 
 Compiled programs contain no positions in texts, so that equal expressions are shared. A warning needs a position, so
-the texts are parsed for references. A reference is an input or value that must be present for a rule to have an effect;
-a value after `!=` or `not in` is no reference.
+the texts are parsed for references. A reference is an input or value that must be present for a rule to have an effect.
 """
 
 from __future__ import annotations
@@ -62,6 +61,7 @@ _LOOKS_LIKE = str.maketrans("OolIS", "00115")
 _ALWAYS = frozenset(("cpu", "memory", "pods", "ephemeral-storage"))
 KEYED = frozenset(("labels", "annotations", "conditions", "addresses", "allocatable", "requested", "free"))
 EQUAL = frozenset(("==", "in"))
+UNEQUAL = frozenset(("!=", "not in"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +74,7 @@ class Reference:
         span: The place in the text.
         item: The input of nodes.
         values: The values that the input is compared with, each with its place; empty for the input itself.
+        excluded: Whether the input must differ from the values.
         converted: Whether the text converts the input to a number.
     """
 
@@ -82,6 +83,7 @@ class Reference:
     span: Span
     item: Input
     values: tuple[tuple[str, Span], ...] = ()
+    excluded: bool = False
     converted: bool = False
 
 
@@ -137,7 +139,7 @@ def _found_in(field: str, text: str, start: str) -> Iterator[Reference]:
             item = _input(expr)
             if item is not None:
                 yield Reference(field, text, expr.span, item)
-        elif isinstance(expr, Comparison) and expr.operator in EQUAL:
+        elif isinstance(expr, Comparison) and expr.operator in EQUAL | UNEQUAL:
             yield from _compared(field, text, expr)
         elif isinstance(expr, Call) and expr.function.dotted == "number":
             item = _input(expr.arguments[0]) if isinstance(expr.arguments[0], Path) else None
@@ -156,7 +158,7 @@ def _compared(field: str, text: str, comparison: Comparison) -> Iterator[Referen
         item = _input(one) if isinstance(one, Path) else None
         values = _strings(other)
         if item is not None and values:
-            yield Reference(field, text, other.span, item, values)
+            yield Reference(field, text, other.span, item, values, excluded=comparison.operator in UNEQUAL)
 
 
 def _strings(expr: Expr) -> tuple[tuple[str, Span], ...]:
@@ -249,13 +251,14 @@ def _no_value(reference: Reference, item: Input, cluster: Cluster, names: NodeNa
 def _unknown_values(reference: Reference, item: Input, names: NodeNames) -> Iterator[Diagnostic]:
     """Warn of values that no node has: once if no value of the place exists, else of each misspelt value.
 
-    A list may contain values of nodes that are added later, so an absent value without a suggestion gets no warning.
+    A list may contain values of nodes that are added later, and `!=` may exclude a value of other clusters, so such an
+    absent value without a suggestion gets no warning.
     """
     known = names.values(item)
     if known is None:
         return
     unknown = [(value, span) for value, span in reference.values if value not in known]
-    if len(unknown) == len(reference.values):
+    if len(unknown) == len(reference.values) and not reference.excluded:
         hint = next(filter(None, (names.suggest(value, known) for value, _ in unknown)), "")
         unknown = [(hint, reference.span)]
     else:

@@ -104,6 +104,12 @@ WARNINGS: list[tuple[Spec, list[tuple[str, int, int, str, str | None]]]] = [
           "did you mean `a100`?")],
     ),
     (
+        {"filters": filtering('node.labels["gpu-model"] != "a1000" and node.name not in ["n33", "m"]')},
+        [("spec.filters[0].require", 29, 36, 'no node has this value of `node.labels["gpu-model"]`',
+          "did you mean `a100`?"),
+         ("spec.filters[0].require", 59, 64, "no node has this value of `node.name`", "did you mean `n3`?")],
+    ),
+    (
         {"scores": scoring('number(node.labels["price"]) ?? 0')},
         [("spec.scores[0].value", 8, 28, '`node.labels["price"]` is "$0.05" on node n1, which is not a number',
           "the number is missing there")],
