@@ -11,8 +11,9 @@ from typing import Any
 import msgspec
 
 from policysched.app.admission import IS_DEFAULT
-from policysched.app.dry_run.policies import compiled_policies, standing_policies
+from policysched.app.dry_run.policies import compile_alone, compiled_policies, standing_policies
 from policysched.app.recording import entries
+from policysched.app.recording.kept_annotations import kept_annotations, refuse_missing_annotations
 from policysched.model.admission_kinds import admission_kind_of
 from policysched.model.decode import ObjectError
 from policysched.model.defaults import priority_classes
@@ -22,16 +23,22 @@ from policysched.model.policy import LAST_GOOD, Policy, decode_policy
 Object = Mapping[str, Any]
 
 
-def snapshot(objects: Iterable[Object]) -> tuple[dict[str, Any], list[str]]:
+def snapshot(objects: Iterable[Object], tried: Iterable[Object] = ()) -> tuple[dict[str, Any], list[str]]:
     """Return a List of objects with the fields that scheduling reads, and the problems of invalid objects.
 
     Args:
         objects: The objects of a cluster, as the API server returns them.
+        tried: Further policies whose annotations are kept; these policies do not become objects of the List.
+
+    Raises:
+        UsageError: a further policy does not compile, or reads an annotation that the objects have lost.
     """
     given = [*objects]
     items, broken, classes = [], [], priority_classes(given)
     policies = [one for one in given if kind_of(one) is POLICIES and _reads(one)]
-    kept = entries.annotations_read(compiled_policies(standing_policies(policies)).compiled, ())
+    compiled = [*compiled_policies(standing_policies(policies)).compiled, *compile_alone(tried)]
+    refuse_missing_annotations(given, compiled)
+    kept = entries.annotations_read(compiled, ())
     kept = None if kept is None else kept | frozenset(IS_DEFAULT)
     for raw in given:
         kind = kind_of(raw) or admission_kind_of(raw)
@@ -50,7 +57,8 @@ def snapshot(objects: Iterable[Object]) -> tuple[dict[str, Any], list[str]]:
         else:
             read = entries.written(read, kept)[1]
         items.append({"apiVersion": kind.api_version, "kind": kind.kind, **msgspec.to_builtins(read)})
-    return {"apiVersion": "v1", "kind": "List", "items": items}, broken
+    note = [] if kept is None else [kept_annotations(kept)]
+    return {"apiVersion": "v1", "kind": "List", "items": [*items, *note]}, broken
 
 
 def _reads(policy: Object) -> bool:

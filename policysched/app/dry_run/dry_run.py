@@ -34,6 +34,7 @@ from policysched.app.files.new_pods import as_new
 from policysched.app.files.node_templates import given_node_templates
 from policysched.app.files.saved_clusters import SavedObject
 from policysched.app.plugins.discovery import find_plugins
+from policysched.app.recording.kept_annotations import refuse_missing_annotations
 from policysched.app.refusals import refusals
 from policysched.app.running.metric_options import MetricOptions, metrics_read, wanted_by
 from policysched.errors import UsageError
@@ -261,6 +262,7 @@ def simulate_pods(  # noqa: PLR0913 - what a decision depends on
     store = standing_policies(one for one in given if one["kind"] == KIND)
     tried = [of_kind(one, KIND) for one in given_objects(policies, "policies", KIND)]
     taken = compiled_policies(store, try_policies(store, tried))
+    refuse_missing_annotations(given, taken.compiled, pod_is_given=True)
     policy_set = PolicySet.of(taken.compiled)
     problems = measure(cluster, (plugin.policy for plugin in policy_set.active), metrics)
     configuration = None if read is None else read.completed

@@ -33,6 +33,7 @@ from policysched.app.plan.demand import excesses
 from policysched.app.plan.reach import AffectedPods, counting_policies, idle_policies, pod_classes, policy_pods
 from policysched.app.plan.reading import ClusterObjects, read_objects
 from policysched.app.plan.results import EXAMPLES, DaemonPods, Effect, GroupFits, Plan, UnplacedPods
+from policysched.app.recording.kept_annotations import refuse_missing_annotations
 from policysched.errors import UsageError
 from policysched.framework import MetricAnswer, Wanted
 from policysched.framework.profile import Profile
@@ -102,6 +103,7 @@ def plan(  # noqa: PLR0913 - a change may be in any of these
     lost, deleted = _names("node", without_nodes), _names("policy", without_policies)
     after = changed_objects(read, given_objects(nodes, "nodes", "Node"), lost, replicas or {})
     coming = changed_policies(store, tried, deleted)
+    refuse_missing_annotations(given, (*standing.compiled, *coming))
     names = choose_scheduler_names(
         scheduler_name,
         [one for one in configurations if one is not None],

@@ -7,7 +7,7 @@ in force reads.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import fields
 from typing import Any, Final
 
@@ -280,22 +280,29 @@ def annotations_read(policies: Iterable[CompiledPolicy], profiles: Iterable[Prof
     return None if keys is None else READ_ANNOTATIONS | keys
 
 
-def _annotations_of(policies: Iterable[CompiledPolicy]) -> frozenset[str] | None:
-    """Return the annotations that policies read; None if a key is computed."""
+def _annotations_of(policies: Iterable[CompiledPolicy], without: str = "") -> frozenset[str] | None:
+    """Return the annotations that policies read, except of the root `without`; None if a key is computed."""
     inputs = (item for policy in policies for item in policy.inputs)
-    keys = {item.key for item in inputs if "annotations" in item.path}
+    keys = {item.key for item in inputs if "annotations" in item.path and item.root != without}
     if ANY_KEY in keys or None in keys:
         return None
     return frozenset(key for key in keys if key is not None)
 
 
-def missing_annotations(kept: Iterable[str] | None, policies: Iterable[CompiledPolicy]) -> Iterable[str]:
-    """Yield the annotations that policies read and a record lacks.
+def missing_annotations(
+    kept: Iterable[str] | None, policies: Iterable[CompiledPolicy], without: str = ""
+) -> Collection[str]:
+    """Return the annotations that policies read and a record lacks.
 
     Annotations of the default plugins are not considered: a record of a version that did not read one is replayed
     without it.
+
+    Args:
+        kept: The annotations in the record; None: all.
+        policies: The policies.
+        without: Root of expressions, such as `pod`, whose annotations are not considered.
     """
     if kept is None:
         return ()
-    wanted = _annotations_of(policies)
+    wanted = _annotations_of(policies, without)
     return sorted(wanted - set(kept)) if wanted is not None else ("any annotation",)

@@ -34,6 +34,7 @@ from policysched.app.files.group_members import (
 )
 from policysched.app.object_names import nearest, nearest_key, without_kind
 from policysched.app.plan.reading import HASH
+from policysched.app.recording.kept_annotations import refuse_missing_annotations
 from policysched.app.why.comparison import compare, runner_up
 from policysched.app.why.group import GroupExplainer, placed_group
 from policysched.app.why.obstacles import find_conditions
@@ -108,6 +109,7 @@ def why(  # noqa: PLR0913 - what a decision depends on
     waits = group is not None and not _spec(found).get("nodeName")
     wanted = [_as_new(_named(found, names)), *(pending_members(given, [found]) if waits else ())]
     simulation = simulate_pods(given, wanted, tried, release, config=config, now=now, metrics=metrics, plugins=plugins)
+    refuse_missing_annotations(given, [one.policy for one in simulation.policies.active])
     variants = VariantEvaluator(simulation, seed)
     if waits:
         explained = _member_explanation(variants, node, seed)

@@ -155,6 +155,14 @@ class RecordFlags(Flags):
         ),
     ]
     cluster: ClusterOrLive = None
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--policy",
+            metavar="FILE|DIR",
+            help="Policies whose annotations are kept beside those of the cluster's policies; repeatable.",
+        ),
+    ] = None
     access: ClusterAccess
 
 

@@ -73,6 +73,60 @@ def test_record_writes_what_other_commands_read(command: Command, write: Write, 
         assert command(*asked, name).out == command(*asked, "cluster.yaml").out
 
 
+MODEL = policy("model", **requiring('node.annotations["gpu"] == "A100"'))
+LACKS = "error: policies read annotations that are not in the recorded cluster: "
+
+
+@pytest.mark.parametrize("name", ["taken.yaml", "taken.json"])
+def test_record_keeps_the_annotations_of_given_policies(command: Command, write: Write, name: str) -> None:
+    annotated = node("n2")
+    annotated["metadata"]["annotations"] = {"gpu": "A100", "secret": "hunter2"}
+    write("cluster.yaml", yaml.dump_all([*ours([node("n1"), annotated, POD]), TEAM]))
+    write("model.yaml", yaml.dump(MODEL))
+    write("pod.yaml", yaml.dump(bound("new", "", 1)))
+    cases = [{"given": "a pod", "pod": {"annotations": {"team": "a"}}, "expect": {"rejected": {"model/r": ["n1"]}}}]
+    write("tests.yaml", yaml.dump({"policies": ["model.yaml"], "cluster": name, "tests": cases}))
+    asked: tuple[tuple[str, ...], ...] = (
+        ("plan", "--cluster", name, "--policy", "model.yaml"),
+        ("why", "a", "--cluster", name, "--policy", "model.yaml"),
+        ("dry-run", "--cluster", name, "--policy", "model.yaml", "--pod", "pod.yaml"),
+        ("test", "tests.yaml"),
+    )
+    assert command("record", "--cluster", "cluster.yaml", "-o", name).code == 0
+    for one in asked:
+        done = command(*one)
+        assert done.code in {1, 2}
+        assert "annotations that are not in the recorded cluster: gpu; record" in f"{done.problem}{done.out}"
+    done = command("record", "--cluster", name, "--policy", "model.yaml", "-o", "again.yaml")
+    assert (done.code, done.problem.startswith(f"{LACKS}gpu; record")) == (2, True)
+    done = command("record", "--cluster", "cluster.yaml", "--policy", "model.yaml", "-o", name)
+    assert (done.code, done.problem) == (0, f"4 objects written to {name}\n")
+    text = Path(name).read_text("utf-8")
+    assert ("hunter" not in text, "name: model" not in text) == (True, True)
+    codes = [command(*one).code for one in asked]
+    assert codes == [1, 0, 0, 0]
+
+
+def test_annotation_of_the_pod_to_schedule_need_not_be_in_the_recorded_cluster(command: Command, write: Write) -> None:
+    write("cluster.yaml", yaml.dump_all(ours([node("n1"), POD])))
+    write("team.yaml", yaml.dump(TEAM))
+    write("pod.yaml", yaml.dump({**bound("new", "", 1), "metadata": {"name": "new", "annotations": {"team": "a"}}}))
+    assert command("record", "--cluster", "cluster.yaml", "-o", "taken.yaml").code == 0
+    change = ("--cluster", "taken.yaml", "--policy", "team.yaml")
+    assert command("dry-run", *change, "--pod", "pod.yaml").code == 0
+    for asked in ("why", "a"), ("plan",):
+        done = command(*asked, *change)
+        assert (done.code, done.problem.startswith(f"{LACKS}team; record")) == (2, True)
+
+
+def test_record_refuses_a_policy_that_does_not_compile(command: Command, write: Write) -> None:
+    write("cluster.yaml", yaml.dump_all(CLUSTER))
+    write("broken.yaml", yaml.dump(policy("broken", **requiring("node.labels["))))
+    done = command("record", "--cluster", "cluster.yaml", "--policy", "broken.yaml", "-o", "taken.yaml")
+    assert (done.code, "policy broken does not compile" in done.problem) == (2, True)
+    assert not Path("taken.yaml").exists()
+
+
 def test_record_says_what_it_leaves_out(command: Command, write: Write) -> None:
     broken = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "bad"}, "spec": 3}
     write("cluster.yaml", yaml.dump_all([*CLUSTER, broken]))
