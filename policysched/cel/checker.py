@@ -113,7 +113,7 @@ class _Checker:
         for scope in reversed(self._scopes):
             if name in scope:
                 return scope[name]
-        return declared(name)
+        return declared(name, cel_0_29=self.found.cel_0_29)
 
     def _name(self, node: Name) -> CelType:
         of = self._lookup(node.name)

@@ -125,6 +125,7 @@ TYPE_NAMES: Final[dict[str, CelType]] = {
     "timestamp": types.TIMESTAMP,
 }
 """The types that an expression can name."""
+_TYPES_0_29: Final = {**TYPE_NAMES, "list": list_of(types.DYN), "map": map_of(types.DYN, types.DYN)}
 RUNTIME_TYPES: Final = {
     name: of for name, of in TYPE_NAMES.items() if name not in {types.DEVICE.name, "duration", "timestamp"}
 }
@@ -141,9 +142,9 @@ FIELDS_WITH_LISTS: Final = {**FIELDS, "attributes": map_of(types.STRING, map_of(
 VARIABLE: Final = "device"
 
 
-def declared(name: str) -> CelType | None:
+def declared(name: str, *, cel_0_29: bool) -> CelType | None:
     """Return the type of a name that expressions can use; None for an unknown name."""
     if name == VARIABLE:
         return types.DEVICE
-    found = TYPE_NAMES.get(name)
+    found = _TYPES_0_29.get(name) if cel_0_29 else TYPE_NAMES.get(name)
     return None if found is None else type_of(found)

@@ -76,3 +76,14 @@ def test_refusal_of_the_result_has_no_place() -> None:
     ) as refused:
         compile_selector("1")
     assert refused.value.issues == ()
+
+
+@pytest.mark.parametrize(
+    ("cel_0_29", "shown"),
+    [(False, ("type(list(A))", "type(map(A, B))")), (True, ("type(list(dyn))", "type(map(dyn, dyn))"))],
+)
+def test_messages_show_the_types_of_list_and_map(cel_0_29: bool, shown: tuple[str, str]) -> None:
+    for name, kind in zip(("list", "map"), shown, strict=True):
+        with pytest.raises(InvalidDeviceSelectorError) as error:
+            compile_selector(f"{name}.exists(x, true)", cel_0_29=cel_0_29)
+        assert f"expression of type '{kind}' cannot be range of a comprehension" in str(error.value)
