@@ -1,6 +1,6 @@
 """A day of a cluster with everything on, in simulated time.
 
-    python -m bench.soak [--hours 24] [--nodes 5000] [--takeover-every 3] [--minutes 120] [-o json] [--publish]
+    python -m bench.soak [--hours 24] [--nodes 5000] [--takeover-every 3] [--minutes 120] [-o json] [--publish NAME]
 
 The scheduler process runs in this process, without HTTP; the API server is the sandbox's storage with its kubelets and
 controllers. Processor time passes as in real time, idle time is skipped. The day has 20 policies with filters and
@@ -21,7 +21,7 @@ import argparse
 import asyncio
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -47,14 +47,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--minutes", type=float, default=120.0, help="longest duration of the run in real time")
     parser.add_argument("--seed", type=int, default=7, help="seed of the load")
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="format of the output")
-    parser.add_argument("--publish", action="store_true", help="write bench/results/soak.md and soak.json")
+    parser.add_argument("--publish", metavar="NAME", help="write bench/results/NAME.md and NAME.json")
     given = parser.parse_args(arguments)
     logging.getLogger("policysched").setLevel(logging.ERROR)
     options = Options(given.nodes, given.hours, given.takeover_every, given.minutes, given.seed)
     with asyncio.Runner(loop_factory=SimulatedLoop) as runner:
         found = runner.run(play(options, _say))
     if given.publish:
-        publish(found)
+        publish(found, given.publish)
     if given.output == "json":
         print(msgspec.json.encode(found).decode())
     else:
@@ -68,10 +68,10 @@ def _say(text: str) -> None:
     sys.stderr.flush()
 
 
-def publish(found: dict[str, Any]) -> None:
+def publish(found: Mapping[str, Any], name: str) -> None:
     """Write the figures into bench/results/."""
-    (RESULTS / "soak.json").write_bytes(msgspec.json.format(msgspec.json.encode(found)) + b"\n")
-    (RESULTS / "soak.md").write_text(f"# A day with everything on\n\n{as_markdown(found)}\n", "utf-8")
+    (RESULTS / f"{name}.json").write_bytes(msgspec.json.format(msgspec.json.encode(found)) + b"\n")
+    (RESULTS / f"{name}.md").write_text(as_markdown(found), "utf-8")
 
 
 if __name__ == "__main__":

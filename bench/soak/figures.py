@@ -13,6 +13,18 @@ from bench.cluster.figures import quantile
 SHARES: Final = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999}
 GROWTH: Final = 1.05
 """Largest factor between the resident memory of the last six hours and of the hours 6 to 12."""
+INTRODUCTION: Final = """\
+`python -m bench.soak` plays a day in simulated time: processor time passes, idle time is skipped. The scheduler is
+the whole process without HTTP; the API server, its kubelets and controllers are in the same Python process. On are
+20 policies, an edit every 15 minutes of which every fourth does not compile, pods with device claims, gangs of 2 to
+64 pods of which half must be in one rack or zone, priorities, PodDisruptionBudgets, drains, taints and new nodes,
+waves of batch pods, and a takeover every three hours: after an orderly end, with what both processes know and 20
+decisions compared, or after a crash during a wave.
+
+Milliseconds of attempts and of groups are processor time from the pop to the start of the binding. `bind` is
+simulated time from the creation of a pod to its binding, for single pods without claims that the first attempt
+placed. `pending` is the queue at the end of the hour. MiB is resident memory of the whole process, with the API
+server (60 MiB at the start with 5,000 nodes) and the cached results of pod classes (`cache`)."""
 HEADS: Final = (
     "hour",
     *("created", "bound", "attempts", "groups", "evicted", "edits", "takeovers"),
@@ -117,10 +129,12 @@ def _row(one: Mapping[str, Any]) -> list[str]:
 
 
 def as_markdown(found: Mapping[str, Any]) -> str:
-    """Return the table of a run, its totals and its checks."""
-    lines = ["| " + " | ".join(HEADS) + " |", "|" + "--:|" * len(HEADS)]
-    lines += ["| " + " | ".join(row) + " |" for row in rows(found["hours"])]
-    return "\n".join([*lines, "", *map("- {}".format, remarks(found))])
+    """Return the page of a run: its table, totals and checks."""
+    hours = found["hours"]
+    lines = [f"# A day with everything on, {found['nodes']:,} nodes", "", INTRODUCTION, ""]
+    lines += ["| " + " | ".join(HEADS) + " |", "|" + "--:|" * len(HEADS)]
+    lines += ["| " + " | ".join(row) + " |" for row in rows(hours)]
+    return "\n".join([*lines, "", *map("- {}".format, remarks(found)), ""])
 
 
 def remarks(found: Mapping[str, Any]) -> list[str]:

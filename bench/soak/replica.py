@@ -103,6 +103,7 @@ class Replica:
             while self.process.not_ready():
                 self.check()
                 await asyncio.sleep(0.01)
+        self.link.server.forget_lists()
         return time.process_time() - began
 
     def check(self) -> None:

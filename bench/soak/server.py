@@ -35,7 +35,7 @@ WATCH_DELAY: Final = 0.005
 """Time until a change reaches a watch. Units: seconds."""
 STEP: Final = 1.0
 """Interval of the kubelets and controllers. Units: seconds."""
-HISTORY: Final = 2000
+HISTORY: Final = 300
 """Number of changes of a resource that a watch can go back."""
 _CONTROLLERS: Final = (
     Kubelets,
@@ -120,6 +120,10 @@ class SoakServer:
         return self._keys[kind]
 
     # For the schedulers
+
+    def forget_lists(self) -> None:
+        """Forget the lists that were read page by page, which hold old versions of all objects."""
+        self._reader = Reader(self.backend)
 
     def answer(self, method: str, path: str, body: bytes | None, content_type: str) -> bytes:
         """Answer a request.
