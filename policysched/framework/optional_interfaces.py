@@ -17,6 +17,7 @@ from policysched.framework.plugin import Codes, FilterPlugin, Plugin, PreparedFi
 from policysched.framework.status import Status
 from policysched.model.objects import Pod
 from policysched.state.cluster import Cluster
+from policysched.state.placed.pods import PlacedPod
 from policysched.state.tables.columns import RowNumbers, Rows
 from policysched.state.tables.journal import Aspect
 from policysched.state.what_if import ChangedRow, ChangedRows
@@ -95,6 +96,15 @@ class WhatIfFilter(FilterPlugin[StateT]):
 
     def reads_other_rows(self, state: StateT) -> bool:  # noqa: ARG002 - for subclasses
         """Return whether pods on other rows affect the result of a row."""
+        return True
+
+    def is_affected_by(self, state: StateT, placed: PlacedPod) -> bool:  # noqa: ARG002 - for subclasses
+        """Return whether placing a pod may change results of any row; called only if `reads_other_rows`.
+
+        Args:
+            state: A prepared state.
+            placed: The pod; its signature is −1. The answer is the same for all pods of a signature.
+        """
         return True
 
     @abstractmethod

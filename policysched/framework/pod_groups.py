@@ -166,17 +166,19 @@ class GroupSimulation(Protocol):
     def nodes(self) -> Mapping[str, str]:
         """The names of the nodes of the placed members, by pod identity."""
 
-    @property
-    def reads_other_nodes(self) -> bool:
-        """Whether pods affect members on other nodes, so that each restoration evaluates all members."""
+    def reaches(self, pods: Sequence[PlacedPod]) -> bool:
+        """Return whether removed pods affect members on other nodes, so that `restore` evaluates all members."""
 
     def restore(self, pods: Sequence[PlacedPod], *, locally: bool = False) -> bool:
         """Restore removed pods; if a placed member no longer fits, remove the pods again and return False.
 
         Args:
-            pods: The pods; if there are none, the placed members are evaluated.
-            locally: Whether only the nodes of the pods are evaluated, by the filters that read no other node.
+            pods: The pods.
+            locally: Whether only the members on the nodes of the pods are evaluated.
         """
+
+    def all_fit(self) -> bool:
+        """Return whether all placed members fit, one after another."""
 
     def remove(self, pods: Sequence[PlacedPod]) -> None:
         """Remove pods that `restore` restored."""

@@ -48,6 +48,7 @@ from policysched.plugins.inter_pod_affinity.hints import INDEX, namespace_helps,
 from policysched.plugins.inter_pod_affinity.matching_terms import MatchingExistingTerms
 from policysched.plugins.inter_pod_affinity.states import AWAY, NEAR, REPELLED, PreferredState, RequiredState
 from policysched.plugins.inter_pod_affinity.terms import ResolvedTerms
+from policysched.state.placed.pods import PlacedPod
 
 STATUSES = {
     NEAR: unresolvable("node(s) didn't match pod affinity rules"),
@@ -108,9 +109,9 @@ class InterPodAffinity(
             state.refresh(NO_ROWS)
         return state.codes(rows)
 
-    def reads_other_rows(self, state: RequiredState) -> bool:
-        """Return whether the filter reads the pods of other rows, because terms of the pod or of placed pods apply."""
-        return state.has_sums
+    def is_affected_by(self, state: RequiredState, placed: PlacedPod) -> bool:
+        """Return whether terms of the pod match a placed pod, or the placed pod has anti-affinity."""
+        return bool(pod_terms(placed.pod).anti_affinity) or state.counts(placed)
 
     def filter_changed(self, state: RequiredState, changed: ChangedRow) -> Status | None:
         """Return the status of a simulated row, from the pods in its topology domains; None if it passes.

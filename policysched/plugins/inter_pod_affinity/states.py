@@ -21,6 +21,7 @@ from policysched.plugins.inter_pod_affinity.sums import (
     sums_by_key,
 )
 from policysched.plugins.inter_pod_affinity.terms import ResolvedTerms
+from policysched.state.placed.pods import PlacedPod
 
 NEAR, AWAY, REPELLED = 1, 2, 3
 """Reason codes: the pod's affinity, the pod's anti-affinity, or anti-affinity of placed pods rejects the row."""
@@ -103,10 +104,9 @@ class RequiredState(SizedState):
         matched = WeightedCounter(self._affinity.count_all(), 1)
         self._near = sums_by_key(((key, matched) for key in keys), cluster)
 
-    @property
-    def has_sums(self) -> bool:
-        """Whether any term of the pod or of placed pods applies to the class."""
-        return bool(self._near or self._away or self._repelling)
+    def counts(self, placed: PlacedPod) -> bool:
+        """Return whether any sum counts a pod."""
+        return any(sums.counts(placed) for sums in (*self._near, *self._away, *self._repelling))
 
     @property
     def arrays(self) -> int:

@@ -16,6 +16,7 @@ import numpy as np
 from policysched.framework import NO_ROWS, ChangedRow, ChangedRows, Cluster, Mask, RowNumbers, Rows
 from policysched.state.domain_sums import SharedSums, Sums
 from policysched.state.placed.counter import PodCounter
+from policysched.state.placed.pods import PlacedPod
 from policysched.state.tables.domains import NO_DOMAIN, Domains
 
 
@@ -136,6 +137,10 @@ class WeightedSums:
             total += part.weight * (counts if self._domains.alone else counts - part.counter.counts[changed.rows])
         total *= of_row != NO_DOMAIN
         return total
+
+    def counts(self, placed: PlacedPod) -> bool:
+        """Return whether a pod has a weight in any of the counters."""
+        return any(part.counter.weight_of(placed) for part in self._parts)
 
     def labelled(self, rows: Rows) -> Mask:
         """Return which rows have the topology label."""

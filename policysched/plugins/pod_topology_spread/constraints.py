@@ -114,11 +114,12 @@ class Constraint(NamedTuple):
         return changed.weighed(*self._what_if_weights(namespace))
 
     def _what_if_weights(self, namespace: str) -> tuple[Hashable, Callable[[PlacedPod], int]]:
-        def weigh(placed: PlacedPod) -> int:
-            metadata = placed.pod.metadata
-            return int(metadata.namespace == namespace and self.selector.matches(metadata.labels))
+        return (Constraint, namespace, self.selector), lambda placed: int(self.selects(placed, namespace))
 
-        return (Constraint, namespace, self.selector), weigh
+    def selects(self, placed: PlacedPod, namespace: str) -> bool:
+        """Return whether a pod is in a namespace and matches the selector."""
+        metadata = placed.pod.metadata
+        return metadata.namespace == namespace and self.selector.matches(metadata.labels)
 
 
 @dataclass(frozen=True, slots=True)

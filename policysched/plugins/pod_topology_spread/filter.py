@@ -30,6 +30,7 @@ from policysched.plugins.columns import row_count
 from policysched.plugins.pod_topology_spread.constraints import ARRAYS_PER_CONSTRAINT, Constraint
 from policysched.plugins.pod_topology_spread.rows import CountedRows
 from policysched.state.domain_sums import CounterSums
+from policysched.state.placed.pods import PlacedPod
 from policysched.state.tables.domains import NO_DOMAIN
 from policysched.state.tables.nodes import NodeTable
 
@@ -96,6 +97,10 @@ class DomainVerdicts:
         """Return the reason code of each row's topology domain."""
         codes: Codes = self.codes[self.rows.domains[rows]]
         return codes
+
+    def counts(self, placed: PlacedPod) -> bool:
+        """Return whether the constraint counts a pod, perhaps only if the pod is not being deleted."""
+        return self._constraint.selects(placed, self._namespace)
 
     def on(self, changed: ChangedRow) -> int:
         """Return the reason code of a simulated row.
@@ -209,6 +214,10 @@ class HardState(SizedState):
     def nbytes(self) -> int:
         """The memory of the pod counters. Units: bytes."""
         return sum(one.counter.nbytes for one in self._verdicts)
+
+    def counts(self, placed: PlacedPod) -> bool:
+        """Return whether an evaluated constraint counts a pod."""
+        return any(one.counts(placed) for one in self._verdicts)
 
     def codes(self, rows: Rows) -> Codes:
         """Return for each row the reason code of the first violated constraint, or 0."""

@@ -52,6 +52,7 @@ from policysched.plugins.pod_topology_spread.filter import REASONS, DomainVerdic
 from policysched.plugins.pod_topology_spread.hints import spread_hints
 from policysched.plugins.pod_topology_spread.rows import CountedRows, Inclusion, Inclusions
 from policysched.plugins.pod_topology_spread.score import SoftConstraint, SoftOverDomains, SoftOverNodes, SoftState
+from policysched.state.placed.pods import PlacedPod
 
 
 class PodTopologySpread(WhatIfFilter[HardState], ScorePlugin[SoftState], Incremental[HardState | SoftState]):
@@ -97,6 +98,10 @@ class PodTopologySpread(WhatIfFilter[HardState], ScorePlugin[SoftState], Increme
     def affected_rows(self, state: HardState | SoftState, rows: RowNumbers) -> Rows:
         """Return the changed rows, and the rows of topology domains whose reason code changed."""
         return state.affected(rows) if isinstance(state, HardState) else rows
+
+    def is_affected_by(self, state: HardState, placed: PlacedPod) -> bool:
+        """Return whether a constraint counts a placed pod."""
+        return state.counts(placed)
 
     def filter_changed(self, state: HardState, changed: ChangedRow) -> Status | None:
         """Return the status of a simulated row, from the number of pods in its topology domains; None if it passes."""

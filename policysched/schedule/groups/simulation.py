@@ -21,6 +21,7 @@ from policysched.framework import (
     AssumedPod,
     Cluster,
     Code,
+    PluginBlock,
     Status,
     VictimGuard,
     WhatIfFilter,
@@ -34,12 +35,16 @@ from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.evaluation import Evaluation
 from policysched.schedule.cycle.post_filter import at_once
 from policysched.schedule.cycle.results.plugin_results import NARROWED, FilterResults
+from policysched.schedule.cycle.what_if import Trial
 from policysched.schedule.groups.cycle import GroupCycle, MemberPlacement, Steps
 from policysched.schedule.groups.extender_answers import ExtenderAnswers
 from policysched.schedule.groups.placements import decide_group
 from policysched.schedule.observer import AttemptResult
 from policysched.schedule.queue.queued_pod import QueuedPod
 from policysched.state.placed.pods import PlacedPod, pod_id
+
+Member = tuple[QueuedPod, MemberPlacement]
+"""A placed member with its node."""
 
 ABOUT: int = int(ABOUT_PODS)
 
@@ -117,14 +122,16 @@ class _Simulation:
         )
         self._cycle = GroupCycle(group, members, self._steps)
         self._removed: dict[str, PlacedPod] = {}
-        self._placed: list[tuple[QueuedPod, MemberPlacement]] = []
+        self._placed: list[Member] = []
         """The members that are assumed on a node, in the order of evaluation."""
-        self._on_row: dict[int, list[int]] = {}
-        """The indices in `_placed` of the members on each row."""
-        self.reads_other_nodes = False
-        """Whether a filter of a member reads the pods of nodes other than the evaluated node."""
-        self._local = frozenset[str]()
-        """The names of the filters that read the pods of the evaluated node only."""
+        self._on_row: dict[int, list[Member]] = {}
+        """The members that are assumed on a node, by row."""
+        self._evaluations: dict[str, Evaluation] = {}
+        """The last evaluation of each member, by the identity of the pod."""
+        self._distant: list[FilterResults] = []
+        """The filters of members that read the pods of other rows than the evaluated row."""
+        self._reaching: dict[int, bool] = {}
+        """Whether a removed pod affects members on other rows, by the number of its signature before the removal."""
         self.failure: Status | None = None
         """The reason why the group does not fit; None if the group fits."""
 
@@ -136,7 +143,6 @@ class _Simulation:
     def begin(self, pods: Iterable[PlacedPod], scheduled: Callable[[], int]) -> None:
         """Remove placed pods and run the group's cycle; the members that fit stay assumed."""
         self._cycle.begin()
-        self._classify_filters()
         self.remove(pods)
         decision = at_once(decide_group(self._cycle, scheduled))
         verdict = decision.verdict
@@ -147,17 +153,9 @@ class _Simulation:
         else:
             placed = self._cycle.hold(decision.members)
             self._placed = [(one.queued, one.placement) for one in placed if one.placement is not None]
-            for position, one in enumerate(self._placed):
-                self._on_row.setdefault(self._row_of(one), []).append(position)
-
-    def _classify_filters(self) -> None:
-        by_reach: dict[bool, set[str]] = {True: set(), False: set()}
-        for member in self._cycle.members:
-            for one in self._engine.find(member.pod).plugin_filters():
-                if one.reads & ABOUT:
-                    by_reach[_reads_other_nodes(one)].add(one.plugin.name)
-        self.reads_other_nodes = bool(by_reach[True])
-        self._local = frozenset(by_reach[False] - by_reach[True])
+            for one in self._placed:
+                self._on_row.setdefault(self._row_of(one), []).append(one)
+            self._distant = self._distant_filters()
 
     def end(self) -> None:
         """Remove the assumed members, and restore all removed pods."""
@@ -166,31 +164,103 @@ class _Simulation:
             self._cluster.put_back(placed)
         self._cycle.end()
 
+    def reaches(self, pods: Iterable[PlacedPod]) -> bool:
+        """Return whether removed pods affect members on other nodes."""
+        return any(self._reaches(placed) for placed in pods)
+
     def restore(self, pods: Sequence[PlacedPod], *, locally: bool = False) -> bool:
         """Restore removed pods; if an assumed member no longer fits, remove them again and return False.
 
+        The members on the nodes of the pods are evaluated first. If the pods affect no other node, only filters that
+        read the pods of one node are called, and no other member is evaluated.
+
         Args:
             pods: The pods.
-            locally: Whether only the nodes of the pods are evaluated, by the filters that read no other node.
+            locally: Whether to evaluate no members on other nodes.
         """
-        near = self._placed_on({placed.row for placed in pods})
-        self._take_out(near)
+        reaches = self.reaches(pods)
+        fits = self._row_fits_reached if reaches else self._row_fits
+        if not all(fits(row, pods) for row in {placed.row for placed in pods} & self._on_row.keys()):
+            return False
         for placed in pods:
             del self._removed[pod_id(placed.pod)]
             self._cluster.put_back(placed)
-        if not self._put_in(near, pods, locally=self.reads_other_nodes):
-            return False
-        if locally or not self.reads_other_nodes:
+        if locally or not reaches or self.all_fit():
             return True
-        self._take_out(self._placed)
-        return self._put_in(self._placed, pods, locally=False)
+        self.remove(pods)
+        return False
 
-    def _placed_on(self, rows: Iterable[int]) -> list[tuple[QueuedPod, MemberPlacement]]:
-        """Return the members in place on some rows, in the order of evaluation."""
-        return [self._placed[position] for position in sorted(p for row in rows for p in self._on_row.get(row, ()))]
+    def all_fit(self) -> bool:
+        """Return whether all assumed members fit, one after another; as in kube-scheduler, Reserve may fail."""
+        for member, placement in reversed(self._placed):
+            self._steps.unreserve(placement.assumed)
+            self._cluster.forget(member.identity)
+        fits = True
+        for one in self._placed:
+            fits = fits and self._fits(one)
+            placement = one[1]
+            self._cluster.assume(placement.assumed.pod, self._row_of(one), placement.resources)
+            self._steps.reserve(placement.assumed)
+        return fits
+
+    def _row_fits(self, row: int, pods: Sequence[PlacedPod]) -> bool:
+        """Return whether the members on a row fit one after another beside restored pods, which affect no other row."""
+        called, trial = None, None
+        members = self._on_row[row]
+        for place, (member, _) in enumerate(members):
+            evaluation = self._evaluations[member.identity]
+            filters = _what_if_filters(evaluation, only_own=True)
+            if trial is None or filters != called:
+                called, trial = filters, Trial(self._cluster, filters, row, evaluation.nominated_pods.get(row, ()))
+                for later, _ in members[place:]:
+                    trial.remove(later.pod)
+                for placed in pods:
+                    if placed.row == row:
+                        trial.add(placed.pod)
+            if trial.verdict() is not None:
+                return False
+            trial.add(member.pod)
+        return True
+
+    def _row_fits_reached(self, row: int, pods: Sequence[PlacedPod]) -> bool:
+        """Return whether each member on a row passes the what-if filters without the members that follow it."""
+        identities = [member.identity for member, _ in self._placed]
+        for member, _ in self._on_row[row]:
+            evaluation = self._engine.find(member.pod)
+            filters = _what_if_filters(evaluation, only_own=False)
+            trial = Trial(self._cluster, filters, row, evaluation.nominated_pods.get(row, ()))
+            for identity in identities[identities.index(member.identity) :]:
+                later = self._cluster.pods.by_id[identity]
+                if later.row == row:
+                    trial.remove(later.pod)
+                else:
+                    trial.remove_elsewhere(later)
+            for one in pods:
+                if one.row == row:
+                    trial.add(one.pod)
+                else:
+                    trial.restore_elsewhere(_without_signature(one))
+            if trial.verdict() is not None:
+                return False
+        return True
+
+    def _reaches(self, placed: PlacedPod) -> bool:
+        known = self._reaching.get(placed.signature)
+        if known is None:
+            bare = _without_signature(placed)
+            known = any(_is_affected_by(one, bare) for one in self._distant)
+            self._reaching[placed.signature] = known
+        return known
+
+    def _distant_filters(self) -> list[FilterResults]:
+        """Return the filters of placed members that read the pods of other rows, one of each state."""
+        evaluations = (self._evaluations[member.identity] for member, _ in self._placed)
+        found = (one for evaluation in evaluations for one in evaluation.plugin_filters() if one.reads & ABOUT)
+        return list({id(one.state): one for one in found if _reads_other_nodes(one)}.values())
 
     async def _decide(self, member: QueuedPod, placement: CandidatePlacement) -> Decision:
         evaluation = self._engine.find(member.pod, rows=placement.limit(self._cluster))
+        self._evaluations[member.identity] = evaluation
         extended = self._answers.applied(member.pod, evaluation)
         if isinstance(extended, Decision):
             return extended
@@ -215,41 +285,38 @@ class _Simulation:
             self._cluster.take_away(placed)
             self._removed[pod_id(placed.pod)] = placed
 
-    def _row_of(self, one: tuple[QueuedPod, MemberPlacement]) -> int:
+    def _row_of(self, one: Member) -> int:
         return self._cluster.nodes.row_of[one[1].assumed.node]
 
-    def _fits(self, one: tuple[QueuedPod, MemberPlacement], *, locally: bool) -> bool:
+    def _fits(self, one: Member) -> bool:
         evaluation = self._engine.find(one[0].pod)
-        status = evaluation.rejection or evaluation.trial(self._row_of(one)).verdict()
-        return status is None or (locally and status.plugin not in self._local)
-
-    def _take_out(self, members: Sequence[tuple[QueuedPod, MemberPlacement]]) -> None:
-        for member, placement in reversed(members):
-            self._steps.unreserve(placement.assumed)
-            self._cluster.forget(member.identity)
-
-    def _put_in(
-        self, members: Iterable[tuple[QueuedPod, MemberPlacement]], pods: Sequence[PlacedPod], *, locally: bool
-    ) -> bool:
-        """Assume members again; return whether all fit; before a member that does not fit, `pods` are removed.
-
-        As in kube-scheduler, a failure of Reserve is ignored.
-        """
-        fits = True
-        for one in members:
-            if fits and not self._fits(one, locally=locally):
-                fits = False
-                self.remove(pods)
-            placement = one[1]
-            self._cluster.assume(placement.assumed.pod, self._row_of(one), placement.resources)
-            self._steps.reserve(placement.assumed)
-        return fits
+        return evaluation.rejection is None and evaluation.trial(self._row_of(one)).verdict() is None
 
 
 def _reads_other_nodes(results: FilterResults) -> bool:
     """Return whether a filter that reads pods reads the pods of nodes other than the evaluated node."""
     plugin = results.plugin
     return not isinstance(plugin, WhatIfFilter) or plugin.reads_other_rows(results.state)
+
+
+def _is_affected_by(results: FilterResults, placed: PlacedPod) -> bool:
+    """Return whether a filter's results may change if a pod is placed."""
+    plugin = results.plugin
+    return not isinstance(plugin, WhatIfFilter) or plugin.is_affected_by(results.state, placed)
+
+
+def _what_if_filters(evaluation: Evaluation, *, only_own: bool) -> list[FilterResults]:
+    """Return the filters of a member that read pods and allow a what-if, perhaps only those that read a row's own pods.
+
+    Policies that read other rows are left out, because their what-if does not cover pods on other rows.
+    """
+    found = (one for one in evaluation.plugin_filters() if one.reads & ABOUT and isinstance(one.plugin, WhatIfFilter))
+    return [one for one in found if not (_reads_other_nodes(one) and (only_own or isinstance(one.plugin, PluginBlock)))]
+
+
+def _without_signature(placed: PlacedPod) -> PlacedPod:
+    """Return a removed pod without the number of its signature, which other pods may have now."""
+    return PlacedPod(placed.pod, placed.row, placed.pod_resources, assumed=placed.assumed)
 
 
 def _of_lowest_rank(evaluation: Evaluation, ranks: NodeRanks) -> Evaluation:
