@@ -46,8 +46,13 @@ log = logging.getLogger(__name__)
 STATUS_ATTEMPTS = 4
 CONDITIONS_AT_ONCE = 32
 """Largest number of pod conditions that are written at the same time; more wait, to leave connections for bindings."""
-DELETIONS_AT_ONCE = STATUSES_AT_ONCE = 8
-"""Largest number of concurrent deletions of victims, and of status writes about preemption; more wait for bindings."""
+DELETIONS_AT_ONCE = 16
+"""Largest number of concurrent deletions of victims, as in kube-scheduler; more wait, to leave room for bindings.
+
+With half as many, the events of evictions use as much of the API server as the evictions.
+"""
+STATUSES_AT_ONCE = 8
+"""Largest number of concurrent status writes about preemption; more wait, to leave connections for bindings."""
 AT_ONCE = 64
 """Largest number of requests in flight; more wait. Lists, watches and events use other connections."""
 
