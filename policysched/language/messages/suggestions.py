@@ -62,11 +62,22 @@ def _entries(entries: Mapping[str, str | list[str]]) -> Iterator[tuple[str, str]
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return a sentence with the known name that is nearest to a misspelt name; empty if none is near."""
-    if len(name) > _LONGEST:
+    """Return a sentence with the known name that is nearest to a misspelt name; empty if none is near.
+
+    Of several near names, one with a longer equal start has priority: `a100-01` for `a100-99`, not `a10-19`.
+    """
+    if not 0 < len(name) <= _LONGEST:
         return ""
-    close = difflib.get_close_matches(name, sorted(_nearest(name, known)), n=1, cutoff=0.65)
-    return f"did you mean `{close[0]}`?" if close else ""
+    close = difflib.get_close_matches(name, sorted(_nearest(name, known)), n=_COMPARED, cutoff=0.65)
+    best = max(close, key=lambda one: _similarity(name, one), default="")
+    return f"did you mean `{best}`?" if best else ""
+
+
+def _similarity(name: str, other: str) -> float:
+    """Return the share of equal letters of two names, raised towards 1 by the share of an equal start."""
+    ratio = difflib.SequenceMatcher(None, other, name).ratio()
+    start = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(name, other, strict=False)))
+    return ratio + (1 - ratio) * start / len(name)
 
 
 def one_of(text: str, known: Sequence[str]) -> str:

@@ -178,6 +178,13 @@ def test_among_very_many_names_the_near_ones_are_still_found() -> None:
     assert found.help == "did you mean `edge-17`?"
 
 
+@pytest.mark.parametrize(("written", "meant"), [("a100-99", "a100-01"), ("a10-99", "a10-19"), ("a1000-01", "a100-01")])
+def test_a_name_with_the_same_start_is_nearer_than_one_with_more_equal_letters(written: str, meant: str) -> None:
+    made = cluster(*(node(name) for name in ("a100-01", "a10-01", "a10-19", "t4-99")))
+    [found] = absent(compiled(filters=filtering(f'node.name == "{written}"')), made)
+    assert found.help == f"did you mean `{meant}`?"
+
+
 def entry_of(status: Spec | None = None, **spec: Any) -> Any:
     store = PolicyStore()
     apply(store, policy(status=status, **spec))
