@@ -6,12 +6,14 @@ Only nodes are read from a live cluster: its pods can be many, and reading them 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from policysched.app.checking.check import FindAbsent
+from policysched.app.checking.check import FindAbsent, findings
 from policysched.app.checking.cluster_fields import cluster_warnings
+from policysched.app.checking.findings import Finding
 from policysched.app.files.saved_clusters import load_cluster, refuse_twins
 from policysched.errors import UsageError
 from policysched.framework import Cluster
@@ -19,6 +21,7 @@ from policysched.model.decode import ObjectError, decode_node
 from policysched.model.defaults import fill_node
 from policysched.model.kinds import NODES, POD_GROUPS
 from policysched.model.release import DEFAULT, Release, with_pod_groups
+from policysched.reading.documents import Document
 from policysched.rules.policy_status.input_presence import absent
 
 LIVE: Final = "live"
@@ -106,3 +109,21 @@ async def _release(kubeconfig: Path | None, context: str | None) -> Release:
 def absent_on(cluster: Cluster) -> FindAbsent:
     """Return a function that warns about labels, resources and values that no node of a cluster has."""
     return partial(absent, cluster=cluster)
+
+
+def absent_findings(policies: Iterable[Document], objects: Iterable[Mapping[str, Any]]) -> list[Finding]:
+    """Return the warnings about labels, resources and values in policies that no node among objects has.
+
+    Unreadable nodes are ignored.
+    """
+    cluster = nodes_of((), GROUPED)
+    for one in objects:
+        if one["kind"] == "Node":
+            with suppress(ObjectError):
+                _set_node(cluster, one)
+    find_absent = absent_on(cluster)
+    found: list[Finding] = []
+    for document in policies:
+        known = {one.diagnostic for one in findings(document.object, document)}
+        found += [one for one in findings(document.object, document, find_absent) if one.diagnostic not in known]
+    return found

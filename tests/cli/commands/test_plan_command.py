@@ -23,10 +23,30 @@ def cluster(write: Write) -> None:
 def test_plan_exits_as_diff_does(command: Command) -> None:
     assert command("plan", "--cluster", "cluster.yaml").code == 0
     done = command("plan", "--cluster", "cluster.yaml", "--policy", "keep.yaml")
-    assert (done.code, done.problem) == (1, "")
+    assert (done.code, done.problem.count("note: keep.yaml:"), len(done.problem.splitlines())) == (1, 1, 1)
     assert done.out.startswith(
         "1 of 1 pod would get no node (Pod default/a) if recreated\n1 of these is running and would not move\n"
     )
+
+
+def test_plan_notes_labels_and_values_that_no_node_has_as_check_does(command: Command, write: Write) -> None:
+    nodes = [node("n1", labels={"gpu": "A100", "zone": "a"}), node("n2", labels={"gpu": "T4"})]
+    write("cluster.yaml", yaml.dump_all(ours([*nodes, bound("a", "n1", 1)])))
+    write("typo.yaml", yaml.dump(policy("typo", **requiring('node.labels["gpus"] == "A100"'))))
+    done = command("plan", "--cluster", "cluster.yaml", "--policy", "typo.yaml")
+    [note] = done.problem.splitlines()
+    assert note.startswith("note: typo.yaml:")
+    assert 'node.labels["gpus"]' in note
+    assert "gpu" in note.partition("did you mean")[2]
+    checked = command("check", "--cluster", "cluster.yaml", "typo.yaml").out
+    assert note.removeprefix("note: ").split(": ")[0] in checked
+    rules = " and ".join(f'node.labels["none{number}"] == "x"' for number in range(5))
+    write("many.yaml", yaml.dump(policy("many", **requiring(rules))))
+    notes = command("plan", "--cluster", "cluster.yaml", "--policy", "many.yaml").problem.splitlines()
+    assert len(notes) == 4
+    assert notes[-1] == "note: 2 more; `policysched check --cluster cluster.yaml many.yaml` shows all"
+    write("zone.yaml", yaml.dump(policy("zone", **requiring('node.labels["zone"] == "a"'))))
+    assert command("plan", "--cluster", "cluster.yaml", "--policy", "zone.yaml").problem == ""
 
 
 @pytest.mark.usefixtures("cluster")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Final
 
-from policysched.app.dry_run.inputs import ClusterInputs
+from policysched.app.checking.nodes import absent_findings
+from policysched.app.dry_run.inputs import LIVE, ClusterInputs
 from policysched.app.files.saved_clusters import load_cluster, refuse_twins
 from policysched.app.plan.deciding import Progress
 from policysched.app.plan.plan import plan as predict
@@ -15,8 +17,12 @@ from policysched.cli.flags.decisions import PlanFlags
 from policysched.cli.reports import print_plan, refuse_broken
 from policysched.cli.rich_output import console
 from policysched.errors import UsageError
-from policysched.reading.documents import Document, metadata_of
+from policysched.reading.documents import Document, Object, metadata_of
 from policysched.reading.loading import load_one
+from policysched.visible import visible
+
+MOST_ABSENT: Final = 3
+"""Largest number of notes about labels, resources and values that no node has; a further note counts the others."""
 
 
 def plan(flags: PlanFlags) -> int:
@@ -30,6 +36,7 @@ def plan(flags: PlanFlags) -> int:
         nodes = load_cluster(flags.nodes or (), notes)
         refuse_twins(nodes)
         told = _predict(flags, inputs, nodes, replicas, evaluation, progress)
+        notes += _absent_notes(flags, inputs, [one.object for one in nodes])
     return print_plan(told, (*evaluation.plugins.problems, *inputs.notes, *notes), flags.output, "plan")
 
 
@@ -65,6 +72,21 @@ def _refuse_broken(inputs: ClusterInputs) -> None:
     """Reject new policies that do not compile; print all findings."""
     coming = {id(one): one for one in inputs.findings()}
     refuse_broken(coming.values(), {str(metadata_of(one.object).get("name")) for one in inputs.policies})
+
+
+def _absent_notes(flags: PlanFlags, inputs: ClusterInputs, nodes: Sequence[Object]) -> Iterator[str]:
+    """Yield notes about labels, resources and values of the new policies that no node has."""
+    if not inputs.policies:
+        return
+    found = absent_findings(inputs.policies, [*inputs.objects, *nodes])
+    for one in found[:MOST_ABSENT]:
+        place = one.place()
+        where = f"{one.file}:{place.line}:{place.column}" if place else one.policy
+        yield "; ".join(filter(None, (f"{where}: {visible(one.message)}", visible(one.help or ""))))
+    if len(found) > MOST_ABSENT:
+        files = " ".join(flags.policy or ())
+        clusters = " ".join(f"--cluster {one}" for one in flags.cluster or [LIVE])
+        yield f"{len(found) - MOST_ABSENT:,} more; `policysched check {clusters} {files}` shows all"
 
 
 def _replicas(given: Sequence[str]) -> Mapping[str, int]:
