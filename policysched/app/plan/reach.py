@@ -8,7 +8,7 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from policysched.app.amounts import counted
 from policysched.app.plan.causes import POLICY
 from policysched.app.plan.deciding import ClusterSide, Keys
-from policysched.app.plan.results import PolicyPods
+from policysched.app.plan.results import EXAMPLES, PolicyPods
 from policysched.language.ir.graph import PLACED
 from policysched.model.objects import Pod
 from policysched.model.policy import PolicyKey
@@ -135,12 +135,12 @@ def counting_policies(policies: Iterable[CompiledPolicy]) -> list[str]:
 
 
 def _why_none(policy: CompiledPolicy, cluster: Cluster, classes: PodClasses) -> str:
-    """Return why a policy has no effect: the reason that applies to most pods."""
+    """Return why a policy applies to no pod: the most common reasons, each with its number of pods."""
     reasons: Counter[str] = Counter()
     for pod, count in classes:
         reasons[why_not_applied(policy, pod, cluster)] += count
-    [(reason, count)] = reasons.most_common(1)
-    return reason if len(reasons) == 1 else f"{reason} ({counted(count, 'pod')})"
+    common = reasons.most_common(EXAMPLES)
+    return common[0][0] if len(reasons) == 1 else "; ".join(f"{why} ({counted(pods, 'pod')})" for why, pods in common)
 
 
 def _is_enforced(policy: CompiledPolicy) -> bool:

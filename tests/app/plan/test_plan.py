@@ -95,6 +95,15 @@ def test_pods_that_fit_without_or_with_the_change_are_not_counted_as_fitting_no_
     assert policysched.plan(ours(objects), policies=[policy("none", **requiring("true"))]).unplaced.pods == 2
 
 
+def test_plan_of_a_policy_that_applies_to_no_pod_says_why_for_all_pods() -> None:
+    rule = {"name": "r", "when": 'pod.labels["team"] == "a"', "require": "false"}
+    never = policy("never", filters=[rule], appliesTo="pod.priority > 5")
+    objects = [node("n1"), *(bound(f"p{number}", "n1", "1m") for number in range(2)), bound("h", "n1", 1, priority=9)]
+    [idle] = policysched.plan(ours(objects), policies=[never]).idle_policies
+    assert idle.startswith("never: applies to none of 3 pods: ")
+    assert ("(2 pods); " in idle, idle.endswith("(1 pod)")) == (True, True)
+
+
 def test_plan_without_a_policy_says_what_becomes_schedulable() -> None:
     objects = [node("n1"), pod("wait", 1), KEEP]
     assert told(objects, without_policies=["keep"]) == {("wait", "schedulable", "", "n1")}
