@@ -48,7 +48,7 @@ def load(api: Api, objects: Iterable[Json]) -> None:
         for obj in group:
             api.create(obj)
         for obj in group:
-            _await_use(api, obj)
+            await_use(api, obj)
 
 
 def _present(api: Api, wanted: set[str]) -> set[str]:
@@ -62,7 +62,8 @@ def _present(api: Api, wanted: set[str]) -> set[str]:
     return {each["metadata"]["name"] for each in until(settled, f"namespaces {sorted(wanted)} gone or there")}
 
 
-def _await_use(api: Api, obj: Json) -> None:
+def await_use(api: Api, obj: Json) -> None:
+    """Wait until an object that exists can be used; `kubectl wait` fails while a definition has no conditions."""
     name = obj["metadata"].get("name", "")
     match obj["kind"]:
         case "Namespace":

@@ -40,7 +40,7 @@ from tests.controlplane.commands import (
 )
 from tests.controlplane.etcd import Etcd
 from tests.controlplane.identities import Identities
-from tests.controlplane.loading import load, until
+from tests.controlplane.loading import await_use, load, until
 from tests.controlplane.programs import Program, Warden, free_port
 from tests.controlplane.releases import Release
 from tests.controlplane.wiping import wipe
@@ -290,6 +290,11 @@ class ControlPlane:
     def load(self, objects: Iterable[Json]) -> None:
         """Create objects and wait until they can be used, see `loading`."""
         load(self.api, objects)
+
+    def await_use(self, objects: Iterable[Json]) -> None:
+        """Wait until objects that exist can be used, see `loading`."""
+        for obj in objects:
+            await_use(self.api, obj)
 
     def objects(self, kind: str, namespace: str | None = None, *, labels: str = "") -> list[Json]:
         """List the objects of a kind, of all namespaces where none is told."""

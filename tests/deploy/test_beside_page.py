@@ -142,7 +142,7 @@ async def test_kyverno_s_schema_accepts_the_same_policy(cluster: RealServer, tmp
     def check() -> None:
         plane.kubectl("create", "-f", str(crd))
         try:
-            plane.kubectl("wait", "--for=condition=Established", name)
+            plane.await_use([made])
             strict = ("create", "--dry-run=server", "--validate=strict", "-f")
             plane.kubectl(*strict, str(path))
             assert 'unknown field "spec.matchCondition"' in plane.kubectl(*strict, str(wrong), code=1)

@@ -34,7 +34,8 @@ async def test_operator_takes_our_objects_and_not_one_with_a_field_that_it_does_
     names = [f"crd/{one['metadata']['name']}" for one in definitions]
     await kubectl(cluster, "create", "-f", "-", stdin=definitions)
     try:
-        await kubectl(cluster, "wait", "--for=condition=Established", *names, stdin=[])
+        assert cluster.plane is not None
+        await asyncio.to_thread(cluster.plane.await_use, definitions)
         for several in ours.values():
             await kubectl(cluster, *STRICT, stdin=several)
         [monitor], [rule] = ours.values()

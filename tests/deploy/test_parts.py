@@ -34,7 +34,7 @@ async def monitored(cluster: RealServer) -> AsyncIterator[None]:
     made = definition("servicemonitors")
     name = f"crd/{made['metadata']['name']}"
     await _kubectl(cluster.plane, "create", "-f", "-", stdin=[made])
-    await _kubectl(cluster.plane, "wait", "--for=condition=Established", name)
+    await asyncio.to_thread(cluster.plane.await_use, [made])
     yield
     await _kubectl(cluster.plane, "delete", name)
 

@@ -17,7 +17,7 @@ from tests.deploy.audit import Call, Right, calls, forbidden, rights, unused
 from tests.deploy.conftest import ACCOUNT, OF_STATIC_POD, Audited
 from tests.deploy.installed import Installed, account_kubeconfig, running, started, token
 from tests.deploy.rendering import DEPLOY, kustomized, own_roles, static_pod
-from tests.e2e.objects import node, only, pod
+from tests.e2e.objects import DEFINITION, node, only, pod
 from tests.e2e.real import RealServer
 from tests.e2e.test_devices import claim as device_claim
 from tests.e2e.test_devices import claiming as claiming_devices
@@ -28,7 +28,6 @@ from tests.e2e.waiting import until
 pytestmark = pytest.mark.controlplane
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 GPU = "example.com/gpu"
-DEFINITION = "crd/schedulingpolicies.policysched.io"
 BROKEN_WEBHOOK: Json = {
     "apiVersion": "admissionregistration.k8s.io/v1",
     "kind": "ValidatingWebhookConfiguration",
@@ -52,9 +51,9 @@ async def installed(server: RealServer, overlay: str) -> list[Json]:
     """Apply an overlay with kubectl, and give its objects."""
     assert server.plane is not None
     crds = str(DEPLOY.parent / "crds")
-    commands = (("apply", "-f", crds), ("wait", "--for=condition=Established", DEFINITION))
-    for command in (*commands, ("apply", "-k", str(DEPLOY / overlay))):
-        await asyncio.to_thread(server.plane.kubectl, *command)
+    await asyncio.to_thread(server.plane.kubectl, "apply", "-f", crds)
+    await asyncio.to_thread(server.plane.await_use, [DEFINITION])
+    await asyncio.to_thread(server.plane.kubectl, "apply", "-k", str(DEPLOY / overlay))
     return kustomized(DEPLOY / overlay)
 
 

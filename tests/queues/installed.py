@@ -89,8 +89,7 @@ def _webhooks(objects: Iterable[Json]) -> Iterator[Json]:
 
 def _apply(plane: ControlPlane, objects: Sequence[Json]) -> None:
     plane.kubectl("apply", "--server-side", "-f", "-", stdin=objects)
-    names = [one["metadata"]["name"] for one in objects if one["kind"] == "CustomResourceDefinition"]
-    plane.kubectl("wait", "--for=condition=Established", "--timeout=30s", "crd", *names)
+    plane.await_use(one for one in objects if one["kind"] == "CustomResourceDefinition")
 
 
 def _common(version: str, folder: Path, health: int, port: int) -> dict[str, Any]:
