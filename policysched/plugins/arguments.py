@@ -36,7 +36,7 @@ _SHAPES: Final[dict[type[Any], Any]] = {}
 
 
 class Given(msgspec.Struct, rename="camel", kw_only=True, frozen=True):
-    """Base of all structs that are decoded from a configuration."""
+    """Base of all structs that are decoded from a KubeSchedulerConfiguration."""
 
 
 class PluginArguments(Given, frozen=True):

@@ -14,10 +14,10 @@ from policysched.plugins.columns import codes_where
 
 
 class RejectedRows(Protocol):
-    """The state of a filter that rejects all rows for the same reason: an object that returns the rejected rows."""
+    """The state of a filter with one rejection reason: an object whose method returns the rejected nodes."""
 
     def rejects(self, rows: Rows) -> Mask:
-        """Return a mask of the rejected rows. Shapes: (R,)."""
+        """Return a mask of the rejected nodes. Shapes: (R,)."""
 
 
 RejectedT = TypeVar("RejectedT", bound=RejectedRows)
@@ -25,23 +25,23 @@ RejectedT = TypeVar("RejectedT", bound=RejectedRows)
 
 @dataclass(frozen=True, slots=True)
 class RowTest:
-    """The state of a filter that rejects all rows for the same reason: a function that returns the rejected rows."""
+    """The state of a filter with one rejection reason: a function that returns a mask of the rejected nodes."""
 
     rejects: Callable[[Rows], Mask]
 
 
 class OneReasonFilter(FilterPlugin[RejectedT]):
-    """Base of filters with a single rejection reason; the state computes which rows are rejected."""
+    """Base of filters with a single rejection reason; the state computes which nodes are rejected."""
 
     rejection: Status
-    """The status of rejected rows."""
+    """The status of rejected nodes."""
 
     def filter(self, state: RejectedT, rows: Rows) -> Codes:
-        """Return reason code 1 for rejected rows, and 0 for others."""
+        """Return reason code 1 for rejected nodes, and 0 for others."""
         return codes_where(state.rejects(rows))
 
     def reason(self, state: RejectedT, code: int) -> Status:  # noqa: ARG002 - there is one reason
-        """Return the status of rejected rows."""
+        """Return the status of rejected nodes."""
         return self.rejection
 
 

@@ -1,4 +1,4 @@
-"""NumPy operations on columns that several plugins use, and caches of results by interned code or by cluster.
+"""NumPy operations on columns (arrays over all nodes) that several plugins use, and caches of results.
 
 Columns contain codes of values, so a function is evaluated once per code and looked up for every row. When codes are
 reassigned, all results are dropped.
@@ -27,7 +27,7 @@ UNKNOWN: Final = -1
 
 
 def constant(value: float) -> NDArray[Any]:
-    """Return a number as an array without dimensions, with which NumPy operations on few rows are twice as fast."""
+    """Return a number as an array without dimensions, with which NumPy operations on short arrays are twice as fast."""
     return np.array(value)
 
 
@@ -35,7 +35,7 @@ ONE: Final[NDArray[np.int64]] = constant(1)
 
 
 def codes_where(mask: Mask, code: int = 1) -> NDArray[np.int32]:
-    """Return an array with the reason code where the mask is True, otherwise 0."""
+    """Return an array of reason codes: the given code where the mask is True, else 0, which accepts the node."""
     return mask.astype(np.int32) if code == 1 else np.where(mask, np.int32(code), np.int32(0))
 
 
@@ -53,12 +53,12 @@ def levelled(values: NDArray[T], mask: Mask) -> NDArray[T]:
 
 
 def row_count(nodes: NodeTable, rows: Rows) -> int:
-    """Return the number of selected rows."""
+    """Return the number of nodes that a slice or array of row numbers selects."""
     return len(nodes.present.data[rows])
 
 
 class AnswersByCode(Generic[H]):
-    """Cached results of a function of interned values, by the value's code; results are integers from 0 on.
+    """Cached results of a function by the number (interned code) of its argument; results are integers from 0 on.
 
     Missing: the answer for the code -1 is 0.
     """
@@ -72,7 +72,7 @@ class AnswersByCode(Generic[H]):
         self._stamp = interner.stamp
 
     def of(self, codes: NDArray[np.int32]) -> NDArray[np.int16]:
-        """Return the function's results for codes; the function is called only for codes without a cached result."""
+        """Return the function's results for arguments given by their numbers; only missing results are computed."""
         if self._stamp != self._interner.stamp:
             self._stamp = self._interner.stamp
             self._answers = np.zeros(1, np.int16)
@@ -87,7 +87,7 @@ class AnswersByCode(Generic[H]):
         return answers
 
     def _grow(self) -> None:
-        """Double the array of cached results; its last element remains the result for code -1."""
+        """Double the array of cached results; its last element remains the result for -1, a missing value."""
         answers = np.full(2 * len(self._interner) + 1, UNKNOWN, np.int16)
         answers[: len(self._answers) - 1] = self._answers[:-1]
         answers[-1] = 0
@@ -95,7 +95,7 @@ class AnswersByCode(Generic[H]):
 
 
 class SharedByCluster(Generic[V]):
-    """Values cached by cluster and key, which pod classes share; a value is kept while a pod class refers to it."""
+    """Values cached by cluster and key, shared by classes of equal pods; a value is kept while a class refers to it."""
 
     def __init__(self) -> None:
         self._kept: WeakKeyDictionary[Cluster, WeakValueDictionary[Hashable, V]] = WeakKeyDictionary()
@@ -112,7 +112,7 @@ class SharedByCluster(Generic[V]):
 
 
 class PresentNumbers:
-    """The distinct numbers (such as numbers of domains) on the rows of a mask, cached for the last mask."""
+    """The distinct numbers (such as numbers of topology domains) of the nodes in a mask, cached for the last mask."""
 
     __slots__ = ("_found", "_seen")
 
@@ -121,7 +121,7 @@ class PresentNumbers:
         self._found: NDArray[np.intp] = np.zeros(0, np.intp)
 
     def among(self, numbers: NDArray[np.intp], version: int, mask: Mask) -> NDArray[np.intp]:
-        """Return the distinct numbers on the rows of a mask in ascending order.
+        """Return the distinct numbers of the nodes in a mask, in ascending order.
 
         Args:
             numbers: Non-negative number of each row.

@@ -33,7 +33,7 @@ class DefaultBinder(BindPlugin):
 
 
 async def _is_bound_all_the_same(assumed: AssumedPod, handle: Handle, error: ApiError) -> bool:
-    """Return whether a pod is bound after an error that does not exclude it, such as a lost answer.
+    """Return whether a pod is bound after an error that leaves this open, such as a lost answer of the API server.
 
     Until the watch or a read shows the result, the pod keeps its place on the node. The binding may have been stored,
     and giving the place to another pod would overcommit the node.

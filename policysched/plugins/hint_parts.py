@@ -26,7 +26,7 @@ def pods_of(change: Change) -> tuple[Pod | None, Pod | None]:
 
 
 def index_keys_of_change(change: Change, filed: Collection[Hashable]) -> set[Hashable]:
-    """Return the waiting pods' index keys that a changed pod matches in its old or new version."""
+    """Return those keys of an index of waiting pods that a changed pod matches in its old or new version."""
     pods = [one.metadata for one in pods_of(change) if one is not None]
     return {key for one in pods for key in index_keys_met(one.namespace, one.labels, filed)}
 

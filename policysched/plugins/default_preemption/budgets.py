@@ -20,7 +20,7 @@ from policysched.model.selection.indexed_selector import IndexedSelector
 
 Places = NDArray[np.intp]
 SPARE: Final = 1024
-"""Number of cached label sets of a namespace, beyond twice its pod signatures, at which the cache is emptied."""
+"""A namespace's cached label sets are dropped beyond twice its sets of equal pods (signatures) plus this number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +28,13 @@ class BudgetRules:
     """Rules for PodDisruptionBudgets that differ between Kubernetes minors."""
 
     stops_at_violation: bool = False
-    """Whether a pod whose eviction violates a budget is not counted by less strict budgets."""
+    """Whether less strict budgets do not count a pod whose eviction violates a stricter budget."""
     empty_selects_all: bool = False
     """Whether an empty selector matches all pods of the namespace, and whether budgets match pods without labels."""
 
 
 class LabelSets:
-    """The label sets of a namespace's pods, numbered from 0, with an index from labels to label sets.
+    """The distinct label sets of a namespace's pods, numbered from 0, with an index from labels to label sets.
 
     Shapes: S sets.
     """
@@ -155,7 +155,7 @@ class EqualBudgets(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Limits:
-    """The budgets of a namespace, grouped by the label sets that they match."""
+    """The PodDisruptionBudgets of a namespace, grouped by the label sets that they match."""
 
     sets: LabelSets
     budgets: Sequence[SelectingBudget]
@@ -165,7 +165,7 @@ class Limits:
     """The budgets with allowed evictions, grouped by the label sets that they match."""
 
     def is_of(self, budgets: Sequence[SelectingBudget]) -> bool:
-        """Return whether the limits were computed from the given budgets."""
+        """Return whether this object was computed from the given budgets."""
         return len(budgets) == len(self.budgets) and all(map(operator.is_, budgets, self.budgets))
 
     def below(self, most: int) -> Iterator[EqualBudgets]:
@@ -273,7 +273,7 @@ class Budgets:
         return found
 
     def _numbered(self, cluster: Cluster, signatures: Sequence[int]) -> dict[str, tuple[Places, Places]]:
-        """Return by namespace the indices of signatures that budgets may match, and the numbers of their label sets."""
+        """Return by namespace which sets of equal pods (signatures) budgets may match, with label set numbers."""
         there: dict[str, list[tuple[int, Mapping[str, str]]]] = {}
         for place, signature in enumerate(signatures):
             placed = cluster.signatures.present[signature]
@@ -297,7 +297,7 @@ Compiled = tuple[PodDisruptionBudget, SelectingBudget | None]
 
 
 def _joined(selecting: Iterable[tuple[Sequence[SelectingBudget], Mask]]) -> list[EqualBudgets]:
-    """Group the budgets that match the same label sets."""
+    """Group budgets that match the same label sets."""
     found: dict[bytes, EqualBudgets] = {}
     for budgets, selected in selecting:
         found.setdefault(selected.tobytes(), EqualBudgets([], selected)).budgets.extend(budgets)
@@ -312,7 +312,7 @@ def _strictness(group: EqualBudgets) -> tuple[int, str]:
 def _spent(
     budgets: Sequence[SelectingBudget], pods: Places, cluster: Cluster, slots: Places, rows: Places
 ) -> Iterator[tuple[Places, int]]:
-    """Yield the pods that a group's budgets match, with the number of evictions allowed on each node.
+    """Yield the pods that a group of budgets matches, each set with the number of evictions allowed on each node.
 
     The strictest budget decides on the nodes without a pod whose eviction it has already counted. On the other nodes,
     budgets that allow more are evaluated, too.
@@ -353,7 +353,7 @@ def _evicted(budget: SelectingBudget, places_of: Mapping[str, Sequence[int]]) ->
 
 
 def _counted_on_row(rows: Places) -> NDArray[np.intp]:
-    """Number the elements of each run of equal rows, from 1."""
+    """Number the elements of each run of equal row numbers (pods of one node), from 1."""
     numbers = np.arange(rows.size)
     is_first = np.append(True, rows[1:] != rows[:-1])[: rows.size]
     return numbers - np.maximum.accumulate(np.where(is_first, numbers, 0)) + 1

@@ -109,7 +109,7 @@ class Choice:
 
 
 def _costs(found: Search, among: Places) -> Iterator[Costs]:
-    """Yield for each criterion the costs of preemption on some nodes of a search; lower is better.
+    """Yield for each criterion the costs of preemption on the given nodes of a search; lower is better.
 
     Shapes: (C,) each.
     """
@@ -172,7 +172,7 @@ async def ask_extenders(
 
 
 def without_guarded(pod: Pod, candidates: Mapping[str, NodeVictims], guarded: Guarded) -> dict[str, NodeVictims]:
-    """Return the candidate nodes without protected victims, also considering the victims that extenders named."""
+    """Drop candidate nodes with a protected victim; the victims may have been named by extenders."""
     kept = guarded.reasons()
     row_of = guarded.cluster.nodes.row_of
     left = {node: victims for node, victims in candidates.items() if row_of.get(node) not in kept}
@@ -197,7 +197,7 @@ def _known(
     found = {}
     for node, victims in named.items():
         told = {one.metadata.uid for one in asked[node].pods} if node in asked else set()
-        pods = {one.pod.metadata.uid: one.pod for one in _placed_on(node, cluster, told, gone=node in asked)}
+        pods = {one.pod.metadata.uid: one.pod for one in _placed_on(node, cluster, told, may_be_deleted=node in asked)}
         for uid in victims.uids:
             if uid not in pods and uid not in told:
                 raise ExtenderError(
@@ -213,13 +213,13 @@ def _known(
     return found
 
 
-def _placed_on(node: str, cluster: Cluster, told: Iterable[str], *, gone: bool) -> list[PlacedPod]:
-    """Return the pods on a node and the pods with the UIDs `told`; empty if the node is deleted and `gone` is set."""
+def _placed_on(node: str, cluster: Cluster, uids: Iterable[str], *, may_be_deleted: bool) -> list[PlacedPod]:
+    """Return the pods on a node and the pods with given UIDs; for a missing node, an empty list or an error."""
     row = cluster.nodes.row_of.get(node, -1)
     if row >= 0 and cluster.nodes.present.data[row]:
-        placed = (cluster.pods.by_id.get(uid) for uid in told)
+        placed = (cluster.pods.by_id.get(uid) for uid in uids)
         return [*cluster.pods.on_row(row), *filter(None, placed)]
-    if gone:
+    if may_be_deleted:
         return []
     raise ExtenderError(f'nodeinfo not found for node name "{node}"')
 

@@ -24,16 +24,16 @@ Slots = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class Evictable:
-    """Pods that may be evicted; the pods of one victim are adjacent, in the order of their UIDs."""
+    """Pods that may be evicted; the pods of a victim (one pod or a pod group) are adjacent, in the order of UIDs."""
 
     slots: Slots
-    """The slot of each pod in the pod table. Shapes: (V,)."""
+    """The index of each pod in the pod table. Shapes: (V,)."""
     rows: RowNumbers
-    """The row of the node for which each pod is evicted; a pod group's pod may be on another node. Shapes: (V,)."""
+    """The row number of the node that evicting each pod frees; a group's pod may be on another node. Shapes: (V,)."""
     victims: Slots
     """The number, from 0, of the victim to which each pod belongs. Shapes: (V,)."""
     of_group: Mask
-    """Mask of the victims that rank as pod groups. Shapes: (U,)."""
+    """Mask of the victims whose importance is compared as that of pod groups. Shapes: (U,)."""
 
     @classmethod
     def of(cls, cluster: Cluster, slots: Slots, rows: Slots, *, ranks_members: bool) -> Evictable:
@@ -68,7 +68,7 @@ class Evictable:
         return self.of_group.size == self.slots.size
 
     def without(self, kept: Mask) -> Evictable:
-        """Return a copy without each victim of which a pod has to be kept. Shapes: kept (V,)."""
+        """Return a copy without the victims that have a pod in the mask `kept`. Shapes: kept (V,)."""
         stays = np.isin(self.victims, self.victims[kept])
         numbers, victims = np.unique(self.victims[~stays], return_inverse=True)
         return Evictable(self.slots[~stays], self.rows[~stays], victims, self.of_group[numbers])
@@ -96,13 +96,13 @@ class Evictable:
 
 
 def _slots_of(cluster: Cluster, groups: PodGroups) -> dict[int, GroupState]:
-    """Return the pod group of each pod by slot, for pods on existing nodes in groups of disruption mode `all`."""
+    """Return pod groups by pod index, for pods on existing nodes in groups of disruption mode `all`."""
     whole = (state for state in groups if state.group is not None and state.group.is_disrupted_as_whole)
     return {slot: state for state in whole for slot in _placed(cluster, state)}
 
 
 def _grouped(cluster: Cluster, groups: PodGroups) -> list[int]:
-    """Return the slots of the pods of all groups, without pods on missing nodes."""
+    """Return the pod-table indices of the pods of all pod groups, without pods whose node does not exist."""
     return [slot for state in groups for slot in _placed(cluster, state)]
 
 
@@ -113,7 +113,7 @@ def _placed(cluster: Cluster, state: GroupState) -> Iterable[int]:
 
 
 def _by_uid(cluster: Cluster, state: GroupState) -> Slots:
-    """Return the slots of a group's pods in the order of their UIDs, without pods on missing nodes."""
+    """Return the pod-table indices of a group's pods in the order of UIDs, without pods whose node does not exist."""
     by_slot = cluster.pods.by_slot
     placed = [one for slot in _placed(cluster, state) if (one := by_slot[slot]) is not None]
     return np.array([one.slot for one in sorted(placed, key=lambda one: one.pod.metadata.uid)], np.intp)

@@ -39,7 +39,7 @@ class Preemptor:
 
     obj: Pod | PodGroup
     pods: Sequence[Pod]
-    """The preempting pod, or the members of the preempting pod group in its attempt; at least one pod."""
+    """The preempting pod, or the members of the preempting pod group that are being scheduled; at least one pod."""
 
     @property
     def identity(self) -> str:
@@ -166,7 +166,7 @@ class Evictions:
         preemptor = preemption.preemptor
         obj, place = preemptor.obj, preemption.place
         note = f"Preempted by {preemptor.kind} {obj.metadata.uid} on node {place}"
-        if self._is_turned_away(pod_id(victim), handle):
+        if self._requeue_unbound(pod_id(victim), handle):
             note += " (in kube-scheduler memory)."
         else:
             try:
@@ -182,7 +182,7 @@ class Evictions:
         log.info('preempted victim "%s" on node "%s" for %s "%s"', victim.key, place, preemptor.kind, obj.key)
         return True
 
-    def _is_turned_away(self, victim: str, handle: Handle) -> bool:
+    def _requeue_unbound(self, victim: str, handle: Handle) -> bool:
         """Return to the queue a victim that waits at Permit or is in PreBind; return False for other victims."""
         waiting, binding = handle.waiting.get(victim), handle.in_pre_bind.get(victim)
         if waiting is not None:
@@ -208,7 +208,7 @@ async def _delete(victim: Pod, preemptor: Preemptor, handle: Handle) -> None:
 
 
 def lower_nominated(cluster: Cluster, priority: int, nodes: Iterable[str]) -> list[Pod]:
-    """Return the pods of lower priority than `priority` that are nominated to some nodes."""
+    """Return the pods of lower priority than `priority` that are nominated to one of the given nodes."""
     nominated = (one for node in nodes for one in cluster.nominations.on_node(node))
     return [one for one in nominated if pod_priority(one) < priority]
 

@@ -49,7 +49,7 @@ class GroupRules:
     """Rules for preemption by pod groups that differ between Kubernetes minors."""
 
     lack_is_final: bool = False
-    """Whether a result without victims for a pod group replaces the results of other plugins."""
+    """Whether results of later PostFilter plugins are ignored if no victim is found for a pod group."""
     policy_comes_first: bool = False
     """Whether a pod group with preemptionPolicy Never does not wait for victims of its earlier preemption."""
     ranks_nodes: bool = False
@@ -118,7 +118,7 @@ def _early(rejected: RejectedGroup, rules: GroupRules) -> PodGroupPostFilterResu
 
 
 def _waits(rejected: RejectedGroup) -> bool:
-    """Return whether a pod of lower priority is being deleted for another pod on a member's nominated node."""
+    """Return whether a preempted pod of lower priority is still being deleted on a member's nominated node."""
     cluster, priority = rejected.cluster, rejected.group.priority
     names = {one.status.nominated_node_name for one in rejected.pods if one.status.nominated_node_name}
     rows = [row for name in names if (row := cluster.nodes.row_of.get(name)) is not None]
@@ -127,7 +127,7 @@ def _waits(rejected: RejectedGroup) -> bool:
 
 
 def _told(reason: str, guarded: Guarded) -> tuple[str, ...]:
-    """Return a message: a reason, and the reasons for which guards protect pods."""
+    """Return the reasons of a status: the given reason, and the reasons for which victim guards protect pods."""
     return f"{PREFIX}{reason}", *guarded.examples().values()
 
 
@@ -160,7 +160,7 @@ def _victims(rejected: RejectedGroup, budgets: Budgets, searching: SearchRules) 
 
 
 def _distinct(pods: Sequence[Pod]) -> list[Pod]:
-    """Return one pod of each set of pods that guards cannot distinguish."""
+    """Return one pod of each set of pods with equal spec and labels, which victim guards cannot distinguish."""
     found: list[Pod] = []
     for pod in pods:
         if not any(one.spec == pod.spec and one.metadata.labels == pod.metadata.labels for one in found):
@@ -207,19 +207,19 @@ class VictimRanks:
         self._capacity = cluster.nodes.columns.capacity
         self._victims = victims
         self._left: dict[int, dict[int, Victim]] = {}
-        """The possible victims that no member displaces, by row and by number."""
+        """The possible victims that no member displaces, by row number of the node and number of the victim."""
         self._rows: dict[int, set[int]] = {}
         self._condemned: dict[str, tuple[int, ...]] = {}
         """The numbers of the victims that each member displaces, by the member's identity."""
         self._ranks: NDArray[np.intp] | None = None
-        """The rank of each row, possibly with gaps; None if the ranks have to be computed again."""
+        """The rank of each node, possibly with gaps; None if the ranks have to be computed again."""
         for number, victim in enumerate(victims):
             rows = self._rows[number] = {placed.row for placed in victim.pods}
             for row in rows:
                 self._left.setdefault(row, {})[number] = victim
 
     def ranks(self) -> NDArray[np.intp]:
-        """Return the rank of each row; rows whose victims cost the same have one rank. The array changes later."""
+        """Return the rank of each node; nodes with equal victim costs share a rank. `place` changes the array."""
         if self._ranks is None:
             self._ranks = self._computed()
         return self._ranks
@@ -233,7 +233,7 @@ class VictimRanks:
         return found
 
     def place(self, member: str, row: int) -> None:
-        """Record that a member is placed on a row and displaces the row's victims, on all nodes of these victims."""
+        """Record that a member is placed on a node and displaces the node's victims, on all nodes of these victims."""
         condemned = self._condemned[member] = tuple(self._left.get(row, ()))
         for number in condemned:
             for other in self._rows[number]:

@@ -29,29 +29,29 @@ Rank = tuple[int, float, str]
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """The protections by one victim guard, with an entry for each pod. Shapes: (V,)."""
+    """The answer of one victim guard: for each pod, whether and why the guard protects the pod. Shapes: (V,)."""
 
     guard: str
     slots: RowNumbers
     protection: Protection
     kept: Mask
-    """Mask of the pods that the guard protects. Shapes: (V,)."""
+    """Mask of the pods that the victim guard protects. Shapes: (V,)."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Guarded:
-    """The pods that guards protect among a search's possible victims; read it before the cluster changes."""
+    """The possible victims that victim guards protect from preemption; read it before the cluster changes."""
 
     cluster: Cluster
     slots: RowNumbers
-    """The slot of each possible victim in the pod table. Shapes: (V,)."""
+    """The index of each possible victim in the pod table. Shapes: (V,)."""
     rows: RowNumbers
-    """The row of the node for which each pod would be evicted. Shapes: (V,)."""
+    """The row number of the node that evicting each pod frees. Shapes: (V,)."""
     answers: Sequence[_Answer] = ()
 
     @property
     def may_go(self) -> Mask:
-        """Mask of the pods that no guard protects. Shapes: (V,)."""
+        """Mask of the pods that no victim guard protects. Shapes: (V,)."""
         free = np.ones(self.slots.size, np.bool_)
         for one in self.answers:
             free &= ~one.kept
@@ -59,11 +59,11 @@ class Guarded:
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of the guards that protect at least one of the pods."""
+        """The names of the victim guards that protect at least one of the pods."""
         return frozenset(one.guard for one in self.answers)
 
     def reasons(self) -> dict[int, dict[str, None]]:
-        """Return for each row the reasons for which pods on the row are protected.
+        """Return, by row number of the node, the reasons for which pods on the node are protected.
 
         Cost: a few operations over the pods, and one step for each row and reason.
         """
@@ -77,7 +77,7 @@ class Guarded:
         return found
 
     def examples(self) -> dict[str, str]:
-        """Return for each reason the least important pod that the reason protects, with the values the guard read."""
+        """Return for each reason a text with the least important protected pod and the values that the guard read."""
         found: dict[str, tuple[Rank, str]] = {}
         for one in self.answers:
             places = np.flatnonzero(one.kept)
@@ -110,7 +110,7 @@ class Guarded:
         return f"{reason} ({values})" if values not in reason else reason
 
     def _least_important(self, answer: _Answer, places: RowNumbers) -> tuple[Rank, int]:
-        """Return index and sort key of the protected pod that would be evicted first."""
+        """Return sort key and index of the protected pod that would be evicted first."""
         pods = self.cluster.pods
         priorities = self.cluster.signatures.priorities()[pods.signatures[answer.slots[places]]]
         least = places[priorities == priorities.min()]
@@ -134,7 +134,7 @@ def _with_example(reason: str, pod: str, values: str) -> str:
 
 
 def ask_guards(failed: FailedDecision, slots: RowNumbers, rows: RowNumbers) -> Guarded:
-    """Call the guards for pods of lower priority than the pod of a failed decision.
+    """Call the victim guards for pods of lower priority than the pod of a failed decision.
 
     Args:
         failed: The decision.
@@ -147,7 +147,7 @@ def ask_guards(failed: FailedDecision, slots: RowNumbers, rows: RowNumbers) -> G
 def ask_for(
     preemptors: Sequence[Pod], guards: Sequence[VictimGuard], cluster: Cluster, slots: RowNumbers, rows: RowNumbers
 ) -> Guarded:
-    """Call the guards for pods of lower priority, for each of the preempting pods.
+    """Call the victim guards for pods of lower priority, once for each preempting pod.
 
     Args:
         preemptors: The pods that are to fit.
@@ -167,7 +167,7 @@ def ask_for(
 
 
 def ask_about(failed: FailedDecision, victims: Mapping[str, Sequence[Pod]]) -> Guarded:
-    """Call the guards for given victims by node; pods and nodes that no longer exist are skipped."""
+    """Call the victim guards for given victims by node; pods and nodes that no longer exist are skipped."""
     by_id, row_of = failed.cluster.pods.by_id, failed.cluster.nodes.row_of
     placed = ((by_id.get(pod_id(pod)), row_of.get(node)) for node, pods in victims.items() for pod in pods)
     found = [(one.slot, row) for one, row in placed if one is not None and row is not None]

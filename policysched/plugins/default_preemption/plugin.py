@@ -110,9 +110,9 @@ class PreemptionDetails:
     choice: Choice
     budgets: Budgets
     cleared: Sequence[Pod]
-    """The pods of lower priority whose nomination to the node is cleared."""
+    """The pods of lower priority whose nomination to the preempting pod's node is cleared."""
     guarded: Guarded | None = None
-    """The pods of lower priority that guards protect; None without guards."""
+    """The pods of lower priority that victim guards (policies) protect; None if there is no victim guard."""
 
     def describe(self) -> dict[str, Any]:
         """Return the cost of each victim, and why other candidate nodes are worse, for the decision record."""
@@ -155,7 +155,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
 
     name = DEFAULT_PREEMPTION
     hints = (Hint(Resource.ASSIGNED_POD, Action.DELETE, _never_helps),)
-    """A hint for deleted pods that never accepts: the hints of the filters decide about retries."""
+    """A queueing hint for deleted pods that never requeues: the hints of the filter plugins decide about retries."""
 
     def __init__(
         self,
@@ -209,7 +209,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
     async def _ask_extenders(
         self, pod: Pod, failed: FailedDecision, candidates: dict[str, NodeVictims], statuses: Counter[Status]
     ) -> PostFilterResult:
-        """Return the best candidate node that extenders keep; `statuses` counts the rejections of the other nodes.
+        """Return the best candidate node that extenders keep; `statuses` counts rejections of the other nodes.
 
         Guards are evaluated again: an extender may have named other victims, and the cluster may have changed.
         """
@@ -293,7 +293,7 @@ def _none_left(guarded: Guarded, statuses: Counter[Status]) -> PostFilterResult:
 
 
 def _rejecting_anyway(statuses: Counter[Status]) -> frozenset[str]:
-    """Return the plugins that reject the pod on some node whatever pods are evicted."""
+    """Return the plugins that reject the pod on a node even without the pods of lower priority."""
     return frozenset(one.plugin for one in statuses if one.plugin)
 
 

@@ -63,15 +63,15 @@ ANY_ORDER: Final = SearchRules()
 
 @dataclass(slots=True)
 class Search:
-    """The result of a search: pods of lower priority by node, and which of these pods are victims."""
+    """The result of a search for victims: pods of lower priority by node, and which of these pods are victims."""
 
     cluster: Cluster
     rows: RowNumbers
-    """The rows with pods of lower priority that may be evicted. Shapes: (R,)."""
+    """The row numbers of the nodes with pods of lower priority that may be evicted. Shapes: (R,)."""
     begins: Places
-    """The index of each row's first pod, and finally the number of pods. Shapes: (R + 1,)."""
+    """The index of each node's first pod, and finally the number of pods. Shapes: (R + 1,)."""
     slots: Places
-    """The slot of each pod in the pod table, in the order in which the search restores pods. Shapes: (V,)."""
+    """The index of each pod in the pod table, in the order in which the search restores pods. Shapes: (V,)."""
     first_pods: Places
     """The index of the first pod of each victim. Shapes: (U + 1,).
 
@@ -81,30 +81,30 @@ class Search:
     starts: NDArray[np.float64]
     """The start time of each pod; the current time for a pod that has not started. Shapes: (V,)."""
     importance: Places
-    """The rank of each pod, by importance, among the pods of its row. Shapes: (V,)."""
+    """The rank of each pod, by importance, among the pods of its node. Shapes: (V,)."""
     violating: Mask
     """Mask of pods whose eviction violates a budget; their victims are restored first. Shapes: (V,)."""
     victims: Mask
     """Mask of the pods to evict: the pods that could not be restored. Shapes: (V,)."""
     fits: Mask
-    """Mask of the rows on which the pod fits if all pods of lower priority are evicted. Shapes: (R,)."""
+    """Mask of the nodes on which the pod fits if all pods of lower priority are evicted. Shapes: (R,)."""
     empty_rows: RowNumbers
-    """The rows without pods of lower priority that may be evicted."""
+    """The row numbers of the nodes without pods of lower priority that may be evicted."""
     rules: SearchRules = ANY_ORDER
     is_extended: bool = False
     """Whether extenders get the candidate nodes."""
     guarded: Guarded | None = None
-    """The pods that guards protect; None without guards."""
+    """The pods that victim guards (policies) protect; None if there is no victim guard."""
     verdicts: RowVerdicts | None = None
     """The filter results without lower-priority pods; None if a filter simulates single nodes only. Shapes: (R,)."""
     statuses: dict[int, Status] = field(default_factory=dict)
     """The status that rejects each node, by the node's index, if the search simulated one node after the other."""
     left_out: Places = field(default_factory=lambda: NO_ROWS)
-    """The indices of rows that are left out because enough other candidate nodes were found."""
+    """The indices in `rows` of nodes that are left out because enough other candidate nodes were found."""
 
     @property
     def node_of_pod(self) -> Places:
-        """The index of each pod's row in `rows`. Shapes: (V,)."""
+        """For each pod, the index in `rows` of the node that evicting the pod frees. Shapes: (V,)."""
         return np.repeat(np.arange(self.rows.size), np.diff(self.begins))
 
     @property
@@ -114,7 +114,7 @@ class Search:
 
     @property
     def is_local(self) -> Mask:
-        """Mask of the pods that are on their row's node; pods of a pod group may be on other nodes. Shapes: (V,)."""
+        """Mask of the pods on the node that evicting them frees; a pod group's pods may be elsewhere. Shapes: (V,)."""
         if self.are_single:
             return np.ones(self.slots.size, np.bool_)
         is_local: Mask = self.cluster.pods.rows[self.slots] == np.repeat(self.rows, np.diff(self.begins))
@@ -122,7 +122,7 @@ class Search:
 
     @property
     def candidates(self) -> Places:
-        """The indices of the rows on which the pod fits after evicting the victims."""
+        """The indices in `rows` of the nodes on which the pod fits after evicting the victims."""
         return np.flatnonzero(self.fits if self.keeps_empty else self.fits & self.counts().astype(np.bool_))
 
     @property
@@ -131,23 +131,23 @@ class Search:
         return self.is_extended and self.rules.extenders_add_victims
 
     def counts(self) -> NDArray[np.int64]:
-        """Return the number of victims on each row. Shapes: (R,)."""
+        """Return the number of pods to evict for each node. Shapes: (R,)."""
         return self.sum_up(self.victims.astype(np.int64))
 
     def sum_up(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return for each row the sum of its pods' values; sums wrap around at 64 bits.
+        """Return for each node the sum of its pods' values; sums wrap around at 64 bits.
 
         Shapes: (V,) -> (R,).
         """
         return np.add.reduceat(values, self.begins[:-1]) if self.rows.size else np.zeros(0, np.int64)
 
     def leave_out(self, places: Places) -> None:
-        """Leave out some rows, because enough other candidate nodes were found."""
+        """Remove the nodes at given indices from the candidates, because enough other candidate nodes were found."""
         self.left_out = places
         self.fits[places] = False
 
     def victims_and_violations(self, place: int) -> tuple[tuple[Pod, ...], frozenset[str]]:
-        """Return a row's victims, most important first, and the names of those whose eviction violates a budget."""
+        """Return a node's victims, most important first, and the names of those whose eviction violates a budget."""
         begin, end = int(self.begins[place]), int(self.begins[place + 1])
         places = begin + np.flatnonzero(self.victims[begin:end])
         by_importance = places[np.argsort(self.importance[places])]
@@ -156,12 +156,12 @@ class Search:
         return tuple(pods), frozenset(pod.key for pod, violates in zip(pods, violating, strict=True) if violates)
 
     def pods_at(self, places: Places) -> list[Pod]:
-        """Return the pods at indices of the search; call it before the cluster changes."""
+        """Return the pods at given indices; call it before the cluster changes."""
         by_slot = self.cluster.pods.by_slot
         return [placed.pod for slot in self.slots[places].tolist() if (placed := by_slot[slot]) is not None]
 
     def pods_of(self, victims: Places) -> tuple[Places, Places]:
-        """Return the indices of the victims' pods, and for each of them the index of its victim in `victims`."""
+        """Return the indices of the pods of given victims, and for each pod the index of its victim in `victims`."""
         if self.are_single:
             return victims, np.arange(victims.size)
         begins, sizes = self.first_pods[victims], self.first_pods[victims + 1] - self.first_pods[victims]
@@ -169,7 +169,7 @@ class Search:
         return begins[of] + np.arange(of.size) - (np.cumsum(sizes) - sizes)[of], of
 
     def failures(self) -> Counter[Status]:
-        """Count the statuses of the rows that are not candidates, except rows that PreFilter excluded."""
+        """Count the statuses of the nodes that are not candidates, except nodes that PreFilter excluded."""
         reasons = {} if self.guarded is None else self.guarded.reasons()
         protected = [row for row in self.empty_rows.tolist() if row in reasons] if reasons else []
         found = Counter({NO_VICTIMS: self.empty_rows.size - len(protected)})
@@ -197,7 +197,7 @@ class Search:
 def search_victims(
     failed: FailedDecision, rows: RowNumbers, budgets: Budgets, most: int, rules: SearchRules = ANY_ORDER
 ) -> Search:
-    """Search for victims on each of the given rows.
+    """Search for victims on each of the given nodes.
 
     Args:
         failed: The decision.
@@ -224,7 +224,7 @@ def search_victims(
 
 
 def _gather(failed: FailedDecision, rows: RowNumbers, rules: SearchRules) -> Search:
-    """Return the pods of lower priority that no guard protects, sorted by row and importance."""
+    """Return the pods of lower priority that no victim guard protects, sorted by node and importance."""
     cluster = failed.cluster
     pods = cluster.pods
     lower = lower_on(cluster, pod_priority(failed.pod), rows)
@@ -274,7 +274,7 @@ def uids_of(cluster: Cluster, slots: Places) -> NDArray[np.str_]:
 
 
 def lower_on(cluster: Cluster, priority: int, rows: RowNumbers) -> Places:
-    """Return the slots of the pods of lower priority than `priority` on rows."""
+    """Return the pod-table indices of the pods on given nodes whose priority is lower than `priority`."""
     if cluster.signatures.lowest_priority() >= priority:
         return np.zeros(0, np.intp)
     pods = cluster.pods
@@ -286,7 +286,7 @@ def lower_on(cluster: Cluster, priority: int, rows: RowNumbers) -> Places:
 
 
 def _without_lower(found: Search) -> ChangedRows:
-    """Find the rows on which the pod may fit without the pods of lower priority."""
+    """Return a simulation of the nodes in `fits` without their pods of lower priority."""
     nodes, of = np.flatnonzero(found.fits), found.node_of_pod
     is_local = found.is_local
     pods = np.flatnonzero(found.fits[of] & is_local)
@@ -299,7 +299,7 @@ def _without_lower(found: Search) -> ChangedRows:
 
 
 def _put_violating_first(found: Search, budgets: Budgets) -> None:
-    """Evaluate budgets, and move pods whose eviction violates a budget before the other pods of their row."""
+    """Evaluate disruption budgets, and move pods whose eviction violates one before the other pods of their node."""
     of = found.node_of_pod
     asked = np.flatnonzero(found.fits[of])
     found.violating[asked] = budgets.violating(found.cluster, found.slots[asked], found.rows[of[asked]])
@@ -315,7 +315,7 @@ def _put_violating_first(found: Search, budgets: Budgets) -> None:
 
 
 def _restore_pods(found: Search, failed: FailedDecision) -> bool:
-    """Restore the removed pods one by one on all rows at once; pods that cannot be restored become victims.
+    """Restore the removed pods one by one on all nodes at once; pods that cannot be restored become victims.
 
     Returns:
         False if a filter can evaluate single nodes only, which may depend on the pods that are restored.
@@ -357,7 +357,7 @@ def _bound(found: Search, most: int, rng: random.Random) -> None:
 
 
 def _search_node_by_node(found: Search, failed: FailedDecision, rows: RowNumbers, most: int) -> None:
-    """Search for victims on one row after another, from a random row on, until there are enough candidates."""
+    """Search for victims on one node after another, from a random node on, until there are enough candidates."""
     order = np.flatnonzero(found.fits)
     if most < rows.size:
         begin = rows[failed.rng.randrange(rows.size)]
@@ -374,7 +374,7 @@ def _search_node_by_node(found: Search, failed: FailedDecision, rows: RowNumbers
 
 
 def _search_node(found: Search, failed: FailedDecision, place: int) -> Mask:
-    """Search for victims on one row; return which of the victims violate a budget. Shapes: (victims,)."""
+    """Search for victims on one node; return which of the victims violate a budget. Shapes: (victims,)."""
     begin, end = int(found.begins[place]), int(found.begins[place + 1])
     row = found.rows[place : place + 1]
     trial = failed.trial(int(row[0]))
@@ -402,7 +402,7 @@ def _search_node(found: Search, failed: FailedDecision, place: int) -> Mask:
 
 
 def _remove(trial: WhatIf, found: Search, begin: int, end: int) -> None:
-    """Remove the pods from index `begin` to `end` from the what-if of a node."""
+    """Remove the pods from index `begin` to `end` in the simulation of a node."""
     for placed, is_local in _placed(found, begin, end):
         if is_local:
             trial.remove(placed.pod)
@@ -411,7 +411,7 @@ def _remove(trial: WhatIf, found: Search, begin: int, end: int) -> None:
 
 
 def _restore(trial: WhatIf, found: Search, begin: int, end: int) -> None:
-    """Restore the removed pods from index `begin` to `end` in the what-if of a node."""
+    """Restore the removed pods from index `begin` to `end` in the simulation of a node."""
     for placed, is_local in _placed(found, begin, end):
         if is_local:
             trial.add(placed.pod)

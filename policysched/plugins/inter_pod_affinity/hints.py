@@ -21,13 +21,13 @@ from policysched.state.placed.selector_index import demanded_labels, index_keys_
 
 
 class _ItsNamespace(NamedTuple):
-    """Index key of a waiting pod: its namespace, for other pods' anti-affinity terms that match any labels."""
+    """Index key: a waiting pod's namespace, to find the pod by other pods' anti-affinity terms for any labels."""
 
     namespace: str
 
 
 class _ItsLabel(NamedTuple):
-    """Index key of a waiting pod: one of its labels, for other pods' anti-affinity terms that require this label."""
+    """Index key: a label of a waiting pod, to find the pod by other pods' anti-affinity terms for this label."""
 
     key: str
     value: str
@@ -48,7 +48,7 @@ def pod_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
 
 
 def node_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
-    """Return whether a changed node entered a topology domain of the pod's affinity or left one of anti-affinity."""
+    """Return whether a changed node entered a topology domain of affinity or left a domain of anti-affinity."""
     old, new = nodes_of(change)
     if new is None:
         return False
@@ -61,7 +61,7 @@ def node_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
 
 
 def namespace_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
-    """Return whether a namespace's changed labels change which pods affinity terms match."""
+    """Return whether a namespace's changed labels may change which pods match terms of, or about, the waiting pod."""
     terms, old, new = pod_terms(pod), change.old, change.new
     own = [term.peers for term in (*terms.affinity, *terms.anti_affinity) if term.peers.reads_namespaces]
     if not isinstance(old, Namespace) or not isinstance(new, Namespace):
@@ -73,7 +73,7 @@ def namespace_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
 
 
 def _concerns(changed: Pod | None, waiting: Pod) -> bool:
-    """Return whether terms of the changed or the waiting pod may match the other pod, judging by namespaces only."""
+    """Return whether, by namespaces alone, a term of the changed pod may match the waiting pod or vice versa."""
     if changed is None or changed.metadata.namespace == waiting.metadata.namespace or _keeps_away(changed):
         return True
     affinity = waiting.spec.affinity
@@ -100,7 +100,7 @@ def _starts_to_match(pod: Pod, old: Pod | None, new: Pod | None, cluster: Cluste
 
 
 def _stops_rejecting(pod: Pod, old: Pod, new: Pod | None, cluster: Cluster, row: int) -> bool:
-    """Return whether anti-affinity between a changed or deleted pod and the waiting pod no longer rejects a row.
+    """Return whether anti-affinity between a changed or deleted pod and the waiting pod no longer rejects any node.
 
     Args:
         pod: The waiting pod.
@@ -123,7 +123,7 @@ def _stops_rejecting(pod: Pod, old: Pod, new: Pod | None, cluster: Cluster, row:
 
 
 def _others_keep_out(terms: Iterable[AffinityTerm], ended: Iterable[AffinityTerm], cluster: Cluster, row: int) -> bool:
-    """Return whether other pods on the row violate the same anti-affinity as the changed pod did before.
+    """Return whether remaining pods on a node still violate the waiting pod's anti-affinity after another pod changed.
 
     This is known only if the row is alone in the domains of the ended terms.
     """
@@ -134,7 +134,7 @@ def _others_keep_out(terms: Iterable[AffinityTerm], ended: Iterable[AffinityTerm
 
 
 def _is_alone(cluster: Cluster, key: str, row: int) -> bool:
-    """Return whether no other row has the same value of a label as the given row."""
+    """Return whether a node is the only node with its value of a label."""
     nodes = cluster.nodes
     codes = nodes.labels(key)[: nodes.size]
     return bool(codes[row] >= 0 and np.count_nonzero(codes == codes[row]) == 1)
@@ -146,27 +146,27 @@ def _all_match(terms: Iterable[AffinityTerm], pod: Pod, cluster: Cluster) -> boo
 
 
 def _matches_loosely(term: AffinityTerm, pod: Pod, cluster: Cluster) -> bool:
-    """Return whether a term matches a pod if its namespace has its current labels or no labels."""
+    """Return whether a term matches a pod, if the pod's namespace has its current labels or no labels."""
     return term.peers.matches(pod) or _matches(term.peers, pod, cluster)
 
 
 def _matches(peers: PeerSelector, pod: Pod, cluster: Cluster) -> bool:
-    """Return whether a term matches a pod, by the rules of the filter."""
+    """Return whether a term matches a pod, given the current labels of the pod's namespace."""
     return peers.matches(pod, cluster.namespaces.get(pod.metadata.namespace, {}))
 
 
 def _enters(key: str, before: Mapping[str, str] | None, labels: Mapping[str, str]) -> bool:
-    """Return whether a changed node entered a topology domain of a key."""
+    """Return whether a node is new with a topology label or got another value of the label."""
     return key in labels and (before is None or before.get(key) != labels[key])
 
 
 def _leaves(key: str, before: Mapping[str, str] | None, labels: Mapping[str, str]) -> bool:
-    """Return whether a changed node left a topology domain of a key, or is new."""
+    """Return whether a node is new, or lost or changed its value of a topology label."""
     return before is None or (key in before and labels.get(key) != before[key])
 
 
 def _filed_under(pod: Pod) -> Iterator[Hashable]:
-    """Yield a waiting pod's index keys: for the pods that its terms match, and for other pods' terms that match it."""
+    """Yield a waiting pod's index keys, to find the pod by the pods that its terms match and by other pods' terms."""
     terms, metadata = pod_terms(pod), pod.metadata
     yield _ItsNamespace(metadata.namespace)
     yield from map(_ItsLabel._make, metadata.labels.items())
@@ -177,7 +177,7 @@ def _filed_under(pod: Pod) -> Iterator[Hashable]:
 
 
 def _leads_to(change: Change, filed: Collection[Hashable]) -> Collection[Hashable] | None:
-    """Return the index keys of waiting pods for which a changed pod may newly match or no longer reject."""
+    """Return the index keys of the waiting pods that a changed pod may help; None if it may help every waiting pod."""
     old, new = pods_of(change)
     keys = index_keys_of_change(change, filed)
     if old is None or new is not None:
@@ -196,4 +196,4 @@ def _leads_to(change: Change, filed: Collection[Hashable]) -> Collection[Hashabl
 
 
 INDEX: Final = HintIndex(_filed_under, _leads_to)
-"""Index of waiting pods by the terms and labels that decide whether the hint for placed pods accepts."""
+"""Index of the waiting pods for the queueing hint for placed pods, by the terms and labels that the hint compares."""

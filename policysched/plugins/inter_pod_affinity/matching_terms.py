@@ -1,4 +1,4 @@
-"""`MatchingExistingTerms`: the affinity terms of placed and nominated pods that match the pods of one class.
+"""`MatchingExistingTerms`: the affinity terms of placed and nominated pods that match one class of equal pods.
 
 Source: plugins/interpodaffinity/filtering.go (getExistingAntiAffinityCounts) and scoring.go, v1.36.
 """
@@ -21,26 +21,26 @@ from policysched.state.placed.pods import PlacedPod
 from policysched.state.tables.interner import MISSING
 
 BYTES_PER_EXISTING_TERM: Final = 512
-"""Memory for each existing term that matches a class. Units: bytes."""
+"""Memory for each term of a placed pod that matches a class of equal pods. Units: bytes."""
 TERMS_PER_BLOCK: Final = 512
-"""Number of consecutive existing terms that share a pod counter; a new term recomputes the counter."""
+"""Number of consecutively numbered terms that share a pod counter; a new term recomputes the counter."""
 MOST_GONE: Final = 256
-"""Number of terms without a placed pod that a class may store beyond twice the number of existing terms."""
+"""Terms of deleted pods are dropped if a class of pods stores more than twice all existing terms plus this number."""
 
 
 class _Block(NamedTuple):
-    """The topology key, sign and numbers of the existing terms that share a pod counter."""
+    """The topology key, sign and numbers of those terms of placed pods that share a pod counter."""
 
     key: str
     """The topology key that the terms share."""
     sign: int
     """1 if the terms raise a score or reject a pod; −1 if they lower a score; 0 if they have weight 0."""
     number: int
-    """The numbers of the terms, divided by `TERMS_PER_BLOCK` without remainder."""
+    """The number of each term, divided by `TERMS_PER_BLOCK` and rounded down."""
 
 
 class MatchingExistingTerms:
-    """The existing terms of given kinds, such as required anti-affinity, that match one pod class.
+    """The affinity terms of placed pods, of kinds such as required anti-affinity, that match a class of equal pods.
 
     Args:
         pod: A pod of the class. Only its namespace and labels are kept.
@@ -58,10 +58,10 @@ class MatchingExistingTerms:
         self._cluster = cluster
         self._weights = weights
         self._labels = cluster.namespaces.get(pod.metadata.namespace, {})
-        """The labels of the namespace of the pod class."""
+        """The labels of the namespace of the class of pods."""
         self._labels_position = cluster.namespaces_stamp
         self._seen = 0
-        """The number of the first existing term that was not evaluated yet."""
+        """The number of the first term of a placed pod that was not evaluated yet."""
         self._blocks: dict[_Block, dict[int, int]] = {}
         """The matching terms by block: the number of each term, with the absolute value of its weight."""
         self._counters: dict[_Block, PodCounter] = {}
@@ -75,7 +75,7 @@ class MatchingExistingTerms:
         return BYTES_PER_EXISTING_TERM * self._known + self._nominated.nbytes
 
     def are_current(self) -> bool:
-        """Return False if a change of the labels of the class's namespace may change which terms match."""
+        """Return False if changed labels of the namespace of the class of pods may change which terms match."""
         cluster = self._cluster
         if self._labels_position == cluster.namespaces_stamp:
             return True
@@ -86,7 +86,7 @@ class MatchingExistingTerms:
         return True
 
     def refresh(self) -> bool:
-        """Evaluate existing terms that are new; return whether other terms match the class now.
+        """Evaluate new affinity terms of placed pods; return whether the terms that match the class of pods changed.
 
         Cost: O(new existing terms).
         """
@@ -120,11 +120,11 @@ class MatchingExistingTerms:
         return parts
 
     def repels_on(self, changed: ChangedRow) -> bool:
-        """Return whether required anti-affinity of pods added to a simulated row rejects the class."""
+        """Return whether required anti-affinity of pods added to a simulated node rejects the class of pods."""
         return any(map(self._is_repelled_by, changed.new_pods()))
 
     def repels_on_rows(self, changed: ChangedRows) -> Mask:
-        """Return for each simulated row whether required anti-affinity of pods added to the row rejects the class.
+        """Return for each simulated node whether anti-affinity of pods added to the node rejects the class of pods.
 
         Shapes: (R,).
         """
@@ -145,7 +145,7 @@ class MatchingExistingTerms:
         self._known = sum(map(len, self._blocks.values()))
 
     def _repelling(self, terms: RepellingTerms) -> Mapping[str, NDArray[np.bool_]]:
-        """Return which anti-affinity terms of nominated pods reject the class, by topology key."""
+        """Return by topology key which anti-affinity terms of nominated pods reject the class of pods."""
         cluster = self._cluster
         known = self._nominated if terms is cluster.nominations.terms else RepelledClass(self._pod)
         return known.by_key(terms, cluster.nodes, self._labels)
@@ -167,7 +167,7 @@ class MatchingExistingTerms:
 
 
 def _count_statements(cluster: Cluster, sizes: Mapping[int, int]) -> PodCounter:
-    """Return a counter of the weights of given existing terms: each placed pod adds the weights of its terms."""
+    """Return a pod counter in which each placed pod counts the weights of those of its terms that are in `sizes`."""
     existing_terms = cluster.existing_terms
     sizes = dict(sizes)
 

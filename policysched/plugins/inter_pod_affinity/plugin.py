@@ -58,7 +58,7 @@ STATUSES = {
 READS = Aspect.PODS | Aspect.LABELS
 DEFAULT_HARD_WEIGHT = 1
 REPELLING = {TermKind.REPELS: 1}
-"""The kinds of existing terms that reject a pod, each with weight 1."""
+"""The kinds of placed pods' terms that can reject a pod (required anti-affinity), each with weight 1."""
 
 
 class InterPodAffinity(
@@ -104,7 +104,7 @@ class InterPodAffinity(
         )
 
     def filter(self, state: RequiredState, rows: Rows) -> Codes:
-        """Return reason codes that reject the rows in whose topology domains pods violate affinity or anti-affinity."""
+        """Return reason codes that reject nodes in whose topology domains pods violate affinity or anti-affinity."""
         if isinstance(rows, slice):
             state.refresh(NO_ROWS)
         return state.codes(rows)
@@ -114,7 +114,7 @@ class InterPodAffinity(
         return bool(pod_terms(placed.pod).anti_affinity) or state.counts(placed)
 
     def filter_changed(self, state: RequiredState, changed: ChangedRow) -> Status | None:
-        """Return the status of a simulated row, from the pods in its topology domains; None if it passes.
+        """Return the status of a simulated node, from the pods in its topology domains; None if it passes.
 
         As in kube-scheduler, added pods do not reject a pod for which PreFilter skips.
         """
@@ -122,11 +122,11 @@ class InterPodAffinity(
         return STATUSES[code] if code else None
 
     def filter_changed_rows(self, state: RequiredState, changed: ChangedRows) -> Codes | None:
-        """Return the reason codes of many simulated rows; None if rows can only be evaluated one by one."""
+        """Return the reason codes (0 accepts) of simulated nodes; None if nodes can only be evaluated one by one."""
         return state.on_rows(changed)
 
     def reason(self, state: RequiredState, code: int) -> Status:  # noqa: ARG002 - the code says it all
-        """Return the status that a reason code stands for."""
+        """Return the rejection status that a reason code of the filter stands for."""
         return STATUSES[code]
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> PreparedScore[PreferredState]:
@@ -144,7 +144,7 @@ class InterPodAffinity(
         return PreferredState(preferences, MatchingExistingTerms(pod, cluster, self._weights), cluster)
 
     def score(self, state: PreferredState, rows: Rows) -> Scores:
-        """Return for each row the sum of the weights of matching pods in its topology domains."""
+        """Return for each node the sum of the weights of matching pods in its topology domains."""
         if isinstance(rows, slice):
             state.refresh(NO_ROWS)
         return state.score(rows)
@@ -167,7 +167,7 @@ class InterPodAffinity(
         return final
 
     def leaves_out(self, state: PreferredState) -> bool:
-        """Return whether the scores of the class are left out of records, because no placed pod affects them."""
+        """Return whether decision records omit the scores of a class of equal pods, as no placed pod affects them."""
         return state.idle
 
     def stamp(self, cluster: Cluster) -> Hashable:
@@ -175,7 +175,7 @@ class InterPodAffinity(
         return cluster.existing_terms.ever
 
     def affected_rows(self, state: RequiredState | PreferredState, rows: RowNumbers) -> Rows:
-        """Return the rows whose results may change because the given rows changed."""
+        """Return the nodes whose results may change because the given nodes changed."""
         return state.refresh(rows)
 
     def is_current(self, state: RequiredState | PreferredState) -> bool:

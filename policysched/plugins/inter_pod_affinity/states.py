@@ -1,4 +1,4 @@
-"""The states of InterPodAffinity for a pod class: `RequiredState` of the filter, `PreferredState` of the score.
+"""InterPodAffinity's states for a class of equal pods: `RequiredState` of the filter, `PreferredState` of the score.
 
 The own terms of a class are resolved when its state is prepared. Existing terms and sums are refreshed before each
 evaluation.
@@ -24,11 +24,11 @@ from policysched.plugins.inter_pod_affinity.terms import ResolvedTerms
 from policysched.state.placed.pods import PlacedPod
 
 NEAR, AWAY, REPELLED = 1, 2, 3
-"""Reason codes: the pod's affinity, the pod's anti-affinity, or anti-affinity of placed pods rejects the row."""
+"""Reason codes: the pod's affinity, the pod's anti-affinity, or anti-affinity of placed pods rejects the node."""
 
 
 class RequiredState(SizedState):
-    """The filter's state for a pod class, which decides which rows required affinity and anti-affinity allow.
+    """The filter's state for a class of equal pods: which nodes required affinity and anti-affinity allow.
 
     Args:
         affinity: Its required affinity: a pod has to match all of these terms.
@@ -60,16 +60,16 @@ class RequiredState(SizedState):
         self._nowhere = False
         """Whether the pod's affinity has a topology key that no node has as label."""
         self._stamp = -1
-        """The stamp of the nodes' label keys for which the sums were set up."""
+        """The value of the nodes' `label_keys_stamp` when the sums were set up."""
         self._may_be_first = may_be_first
         self._first = False
         self._evaluated = slice(0, 0)
         self._position = -1
         self._skips: bool | None = None
-        """Whether kube-scheduler's PreFilter returns Skip for the class; None if that is not computed yet."""
+        """Whether kube-scheduler's PreFilter returns Skip for the class of pods; None if that is not computed yet."""
 
     def refresh(self, changed: RowNumbers) -> Rows:
-        """Update the sums of matching pods; return the rows whose reason codes may have changed."""
+        """Update the sums of matching pods; return the nodes whose reason codes may have changed."""
         cluster = self._cluster
         if self._position == cluster.journal.position:
             return NO_ROWS
@@ -105,21 +105,21 @@ class RequiredState(SizedState):
         self._near = sums_by_key(((key, matched) for key in keys), cluster)
 
     def counts(self, placed: PlacedPod) -> bool:
-        """Return whether any sum counts a pod."""
+        """Return whether a placed pod is counted in any of the sums."""
         return any(sums.counts(placed) for sums in (*self._near, *self._away, *self._repelling))
 
     @property
     def arrays(self) -> int:
-        """Number of arrays in the state with one element per row."""
+        """Number of arrays in the state with one element per node."""
         return len(self._near) + len(self._away) + len(self._repelling)
 
     @property
     def nbytes(self) -> int:
-        """The memory of the existing terms and of the pod counters. Units: bytes."""
+        """The memory of the matching terms of placed pods and of the pod counters. Units: bytes."""
         return self._existing.nbytes + sum(one.nbytes for one in (*self._near, *self._away, *self._repelling))
 
     def codes(self, rows: Rows) -> Codes:
-        """Return the reason codes of rows; of several reasons, the reason that kube-scheduler reports."""
+        """Return the reason codes of nodes; of several reasons, the reason that kube-scheduler reports."""
         if self._nowhere:
             return np.full(row_count(self._cluster.nodes, rows), NEAR, np.int32)
         codes: Codes = np.zeros(row_count(self._cluster.nodes, rows), np.int32)
@@ -142,7 +142,7 @@ class RequiredState(SizedState):
         return self._skips
 
     def on(self, changed: ChangedRow) -> int:
-        """Return the reason code of a simulated row; 0 if the pod fits."""
+        """Return the reason code of a simulated node; 0 if the pod fits."""
         if self._nowhere:
             return NEAR
         if self._is_skipped():
@@ -158,7 +158,7 @@ class RequiredState(SizedState):
         return REPELLED if repelled or self._existing.repels_on(changed) else 0
 
     def on_rows(self, changed: ChangedRows) -> Codes | None:
-        """Return the reason codes of simulated rows; None if rows can only be evaluated one by one.
+        """Return the reason codes (0 accepts) of simulated nodes; None if nodes can only be evaluated one by one.
 
         Shapes: (R,).
         """
@@ -183,7 +183,7 @@ class RequiredState(SizedState):
 
 
 class PreferredState(SizedState):
-    """The score's state for a pod class, which computes how much preferences of the pod and of placed pods favor rows.
+    """The score's state for a class of equal pods: how much preferences of these and of placed pods favor each node.
 
     Args:
         preferences: The preferences of the pod.
@@ -201,7 +201,7 @@ class PreferredState(SizedState):
         self._position = self._stamp = -1
 
     def refresh(self, changed: RowNumbers) -> Rows:
-        """Update the sums of matching pods; return the rows whose scores may have changed."""
+        """Update the sums of matching pods; return the nodes whose scores may have changed."""
         cluster = self._cluster
         if self._position == cluster.journal.position:
             return NO_ROWS
@@ -220,7 +220,7 @@ class PreferredState(SizedState):
         return self._existing.are_current() and self._preferences.are_current()
 
     def score(self, rows: Rows) -> Scores:
-        """Return for each row the sum of the weights of matching pods in its topology domains."""
+        """Return for each node the sum of the weights of matching pods in its topology domains."""
         if not self._sums:
             return np.zeros(row_count(self._cluster.nodes, rows), np.int64)
         scores: Scores = self._sums[0].of(rows)
@@ -230,15 +230,15 @@ class PreferredState(SizedState):
 
     @property
     def arrays(self) -> int:
-        """Number of arrays in the state with one element per row."""
+        """Number of arrays in the state with one element per node."""
         return len(self._sums)
 
     @property
     def nbytes(self) -> int:
-        """The memory of the existing terms and of the pod counters. Units: bytes."""
+        """The memory of the matching terms of placed pods and of the pod counters. Units: bytes."""
         return self._existing.nbytes + sum(one.nbytes for one in self._sums)
 
     @property
     def idle(self) -> bool:
-        """Whether no placed pod affects the scores of the pod class."""
+        """Whether no placed pod affects the scores of the class of pods."""
         return not any(sums.counts_any() for sums in self._sums)

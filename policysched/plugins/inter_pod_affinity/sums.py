@@ -21,7 +21,7 @@ from policysched.state.tables.domains import NO_DOMAIN, Domains
 
 
 class WeightedCounter(NamedTuple):
-    """A pod counter and the weight that multiplies its counts."""
+    """A pod counter (the number of matching pods on each node) and the weight that multiplies its counts."""
 
     counter: PodCounter
     weight: int
@@ -63,7 +63,7 @@ class WeightedSums:
         self._sum_up()
 
     def refresh(self, changed: RowNumbers, *, signs: bool) -> Rows:
-        """Update the sums from changed rows; return the rows whose sums changed.
+        """Update the sums from changed nodes; return the nodes whose sums changed.
 
         Args:
             changed: The rows whose pods or labels changed.
@@ -92,7 +92,7 @@ class WeightedSums:
         return sum(part.counter.nbytes for part in self._parts)
 
     def of(self, rows: Rows) -> Sums:
-        """Return the sum of each row's topology domain; 0 for rows without the topology label.
+        """Return the sum of each node's topology domain; 0 for nodes without the topology label.
 
         Shapes: (R,), a new array.
         """
@@ -107,7 +107,7 @@ class WeightedSums:
         return total
 
     def on(self, changed: ChangedRow) -> int:
-        """Return the sum of the topology domain of a simulated row."""
+        """Return the sum of the topology domain of a simulated node."""
         row, domain = changed.row, int(self._domains.of_row[changed.row])
         if domain == NO_DOMAIN:
             return 0
@@ -122,11 +122,11 @@ class WeightedSums:
         return total
 
     def tells(self, changed: ChangedRows) -> bool:
-        """Return whether `on_rows` can compute the sums of given simulated rows."""
+        """Return whether `on_rows` can compute the sums of given simulated nodes."""
         return all(changed.counts(part.counter) for part in self._parts)
 
     def on_rows(self, changed: ChangedRows) -> Sums:
-        """Return for each simulated row the sum of its topology domain.
+        """Return for each simulated node the sum of its topology domain.
 
         Shapes: (R,).
         """
@@ -143,19 +143,19 @@ class WeightedSums:
         return any(part.counter.weight_of(placed) for part in self._parts)
 
     def labelled(self, rows: Rows) -> Mask:
-        """Return which rows have the topology label."""
+        """Return which nodes have the topology label."""
         labelled: Mask = self._domains.of_row[rows] != NO_DOMAIN
         return labelled
 
     def counts_any(self) -> bool:
-        """Return whether any pod is counted on rows with the topology label, with any weight including 0."""
+        """Return whether any pod is counted on nodes with the topology label, with any weight including 0."""
         if not self._domains.alone:
             return any(np.count_nonzero(summed.values[NO_DOMAIN + 1 :]) for summed in self._summed)
         labelled = self._domains.of_row != NO_DOMAIN
         return any(part.counter.counts.any(where=labelled) for part in self._parts)
 
     def counts_any_on(self, changed: ChangedRow) -> bool:
-        """Return whether any pod is counted if a row is simulated; no weight may be negative."""
+        """Return whether any pod is counted after the changes of a simulated node; no weight may be negative."""
         total = self._all_counted()
         for placed, sign in changed.elsewhere:
             if self._domains.of_row[placed.row] != NO_DOMAIN:
@@ -165,7 +165,7 @@ class WeightedSums:
         return total > sum(int(part.counter.counts[changed.row] - changed.count(part.counter)) for part in self._parts)
 
     def count_any_on_rows(self, changed: ChangedRows) -> Mask:
-        """Return for each simulated row whether any pod is counted if only this row is simulated.
+        """Return for each simulated node whether any pod is counted after the changes of this node alone.
 
         Shapes: (R,).
         """
@@ -177,7 +177,7 @@ class WeightedSums:
         return any_left
 
     def _all_counted(self) -> int:
-        """Return the number of counted pods on all rows with the topology label."""
+        """Return the number of counted pods on all nodes with the topology label."""
         if self._total is None:
             labelled = self._domains.of_row != NO_DOMAIN
             self._total = sum(int(part.counter.counts.sum(where=labelled)) for part in self._parts)
@@ -206,7 +206,7 @@ def sums_by_key(parts: Iterable[KeyedCounter], cluster: Cluster) -> list[Weighte
 
 
 def refresh_all(all_sums: Iterable[WeightedSums], changed: RowNumbers, *, signs: bool) -> Rows:
-    """Update all given sums from changed rows; return the rows for which any sum changed."""
+    """Update all given sums from changed nodes; return the nodes for which any sum changed."""
     whole: Rows | None = None
     found: list[RowNumbers] = []
     for sums in all_sums:

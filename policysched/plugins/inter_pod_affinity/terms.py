@@ -39,7 +39,7 @@ _Inside = tuple[NamespaceSet | None, frozenset[str]]
 
 @dataclass(frozen=True, slots=True)
 class ResolvedPeers:
-    """An affinity term with namespaces instead of namespaceSelectors; decides which placed pods match.
+    """The selectors of an affinity term, with its namespaceSelector replaced by the namespaces that it matches.
 
     Attributes:
         pods: The label selector.
@@ -60,7 +60,7 @@ class ResolvedPeers:
         return self.is_in(pod.metadata.namespace) and self.pods.matches(pod.metadata.labels)
 
     def restrict(self, chosen: Chosen, labels: SignatureLabels) -> None:
-        """Remove from a set of signatures those that the term does not match.
+        """Remove from a set of pod signatures (numbers of sets of equal pods) those that the term does not match.
 
         Shapes: chosen (S,).
         """
@@ -69,7 +69,7 @@ class ResolvedPeers:
 
     @property
     def index_keys(self) -> list[IndexKey]:
-        """The index keys of the term: every pod that the term matches has at least one of these keys."""
+        """The term's keys for an index of pods: every pod that the term matches has at least one of these keys."""
         if self.namespaces is None or len(self.namespaces) + len(self.also) > MOST:
             return index_keys_of_selector(self.pods, None)
         return index_keys_of_selector(self.pods, self.also.union(self.namespaces))
@@ -87,7 +87,7 @@ class CountedTerm(NamedTuple):
 def resolve_peers(
     peers: PeerSelector, selected: Mapping[LabelMatcher, NamespaceSet], *, merges: bool = False
 ) -> ResolvedPeers:
-    """Return an affinity term with the namespaces that it names, and those that its namespaceSelector matches.
+    """Return a term's selectors, with its namespaceSelector replaced by the namespaces that it matches.
 
     Args:
         peers: The term's pods.
@@ -148,16 +148,16 @@ class ResolvedTerms:
         return True
 
     def parts(self) -> list[KeyedCounter]:
-        """Return topology key and weighted counter of the pods that each term matches, for keys that nodes have."""
+        """Return topology keys with weighted counters of the pods that terms match, for keys that are node labels."""
         return count_terms(self.terms, self._cluster)
 
     def count_all(self) -> PodCounter:
-        """Return a counter of the placed pods that match every one of the terms."""
+        """Return a counter of the placed pods that match all of the terms."""
         return count_matching((one.peers for one in self.terms), self._cluster.counters)
 
 
 def count_terms(terms: Iterable[CountedTerm], cluster: Cluster) -> list[KeyedCounter]:
-    """Return the topology key and a weighted counter of the matching pods of each term, for keys that nodes have."""
+    """Return topology keys with weighted counters of the pods that terms match, for keys that are node labels."""
     alike: dict[tuple[str, int], dict[ResolvedPeers, int]] = {}
     for key, weight, peers in terms:
         if cluster.nodes.has_label(key):
@@ -167,7 +167,7 @@ def count_terms(terms: Iterable[CountedTerm], cluster: Cluster) -> list[KeyedCou
 
 
 def count_matching(peers: Iterable[ResolvedPeers], counters: PodCounters) -> PodCounter:
-    """Return a counter of the placed pods that match every one of some terms."""
+    """Return a counter of the placed pods that match all of the given terms."""
     wanted = frozenset(peers)
 
     def matches(placed: PlacedPod) -> bool:
@@ -187,7 +187,7 @@ def count_matching(peers: Iterable[ResolvedPeers], counters: PodCounters) -> Pod
 
 
 def _count_each(sizes: Mapping[ResolvedPeers, int], counters: PodCounters) -> PodCounter:
-    """Return a counter of the placed pods that match any of some terms, multiplied by these terms' weights."""
+    """Return a counter to which each placed pod adds the weights of the given terms that match the pod."""
     key = "affinity terms", frozenset(sizes.items())
     known = counters.get(key)
     if known is not None:
@@ -219,10 +219,10 @@ class WeighedByTerms:
             for index_key in index_keys_of_selector(selector, None, MOST_PER_TERM):
                 self._by_index_key.setdefault(index_key, []).append((selector, weights))
         self.index_keys: Collection[IndexKey] = self._with_namespaces(peers for peers, _ in terms)
-        """The index keys of all terms; if the terms have many namespaces, keys without namespaces."""
+        """The index keys of all terms; if there are many namespaces, keys without namespaces."""
 
     def _with_namespaces(self, terms: Iterable[ResolvedPeers]) -> Collection[IndexKey]:
-        """Return the index keys of terms; if the terms have many namespaces, keys without namespaces."""
+        """Return the index keys of terms; if there are many namespaces, keys without namespaces."""
         index_keys: dict[IndexKey, None] = {}
         for peers in terms:
             index_keys |= dict.fromkeys(peers.index_keys)
@@ -246,7 +246,7 @@ class WeighedByTerms:
         return total
 
     def all(self, labels: SignatureLabels) -> NDArray[np.int64]:
-        """Return the weight of a pod of each signature. Shapes: (S,)."""
+        """Return the weight of each pod signature (number of a set of equal pods). Shapes: (S,)."""
         labels.prepare(self._by_selector)
         present = labels.present()
         totals: NDArray[np.int64] = np.zeros(present.size, np.int64)

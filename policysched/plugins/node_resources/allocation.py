@@ -68,17 +68,17 @@ class ScoredAmounts:
     """Whether the pod's amounts are small enough for 64-bit arithmetic without overflow."""
 
     def capacity(self, rows: Rows) -> Amounts:
-        """Return the allocatable amounts of rows; 0 for a resource that a row does not have."""
+        """Return the allocatable amounts of nodes; 0 for a resource that a node does not have."""
         places = self.tables.places(self.resources)
         return at(self.tables.allocatable, places, rows)
 
     def taken(self, rows: Rows) -> Amounts:
-        """Return the amounts that the pods on rows request, without the pod that is scored."""
+        """Return the amounts that the pods on nodes request, without the pod that is scored."""
         places = self.tables.places(self.resources)
         return at(self.tables.counted if self.nonzero else self.tables.requested, places, rows)
 
     def are_ordinary(self, capacity: Amounts, taken: Amounts) -> bool:
-        """Return whether the amounts and the pod's amounts are small enough for 64 bits without overflow."""
+        """Return whether the nodes' amounts and the pod's amounts are small enough for 64 bits without overflow."""
         if self.ordinary and not self.tables.odd:
             return True
         return self.ordinary and not np.count_nonzero((capacity | taken).view(np.uint64) > WIDEST)
@@ -96,7 +96,7 @@ class ScoredAmounts:
         return weights
 
     def weight_of(self, counted: Amounts) -> Amounts | int:
-        """Return for each row the total weight of the resources whose amount is not 0; at least 1."""
+        """Return for each node the total weight of the resources whose amount is not 0; at least 1."""
         if np.count_nonzero(counted) == counted.size:
             return self.weight
         weights: Amounts = np.maximum(self.weights @ (counted != 0), 1)
@@ -111,7 +111,7 @@ Shapes: (k, R), (k, R) -> (k, R).
 
 
 def weighted_mean(wanted: ScoredAmounts, capacity: Amounts, taken: Amounts, percentage: Percentage) -> Scores:
-    """Return the weighted mean of the resources' scores on each row, rounded as in kube-scheduler.
+    """Return the weighted mean of the resources' scores on each node, rounded as in kube-scheduler.
 
     Shapes: (k, R) -> (R,).
     """
@@ -121,9 +121,9 @@ def weighted_mean(wanted: ScoredAmounts, capacity: Amounts, taken: Amounts, perc
 
 
 Strategy = Callable[[ScoredAmounts, Rows], Scores]
-"""Function that returns the scores of rows, 0 to 100, for a pod's amounts."""
+"""A scoring strategy: a function that returns the scores of nodes, 0 to 100, for a pod's amounts."""
 OnRow = Callable[[ScoredAmounts, Sequence[int], Sequence[int]], int]
-"""Function that returns the score of one row from a pod's amounts, the row's capacities and its amounts in use."""
+"""Function that returns the score of one node from a pod's amounts, the node's capacities and its amounts in use."""
 
 
 def prepare_allocation(
@@ -160,7 +160,7 @@ def prepare_allocation(
 
 
 class SharedScores:
-    """Cached scores of a strategy, which pod classes with equal amounts share.
+    """Cached scores of a scoring strategy on all nodes, which classes of pods with equal requests share.
 
     Args:
         of_rows: The strategy.
@@ -177,7 +177,7 @@ class SharedScores:
         return self._shared.of(cluster, key, lambda: self._make(wanted, cluster))
 
     def apart(self, wanted: ScoredAmounts, cluster: Cluster) -> CachedAnswers:
-        """Return cached scores for a pod's amounts that are not shared with other pod classes."""
+        """Return cached scores for a pod's amounts, not shared with other classes of pods."""
         return CachedAnswers(cluster, partial(_score_rows, wanted, self._of_rows), None, np.int16)
 
     def _make(self, wanted: ScoredAmounts, cluster: Cluster) -> CachedAnswers:
@@ -186,7 +186,7 @@ class SharedScores:
 
 
 def _score_rows(wanted: ScoredAmounts, of_rows: Strategy, rows: Rows) -> NDArray[np.signedinteger]:
-    """Return the scores of rows, as 16-bit integers if all are certainly 0 to 100."""
+    """Return the scores of nodes, as 16-bit integers if all are certainly 0 to 100."""
     scores = of_rows(wanted, rows)
     if wanted.ordinary and not wanted.tables.odd:
         return scores.astype(np.int16)
@@ -203,7 +203,7 @@ def _score_row(wanted: ScoredAmounts, of_row: OnRow, row: int) -> int | None:
 
 
 def least_allocated(wanted: ScoredAmounts, rows: Rows) -> Scores:
-    """Return for each row the weighted mean of the free percentages of the resources after placing the pod.
+    """Return for each node the weighted mean of the free percentages of the resources after placing the pod.
 
     Shapes: R rows -> (R,).
     Missing: resources that a row does not have are ignored; a row without any scores 0.
@@ -227,7 +227,7 @@ def _left(used: Amounts, capacity: Amounts) -> Amounts:
 
 
 def least_allocated_on_row(wanted: ScoredAmounts, have: Sequence[int], taken: Sequence[int]) -> int:
-    """Return the LeastAllocated score of one row whose amounts cannot overflow, computed without arrays."""
+    """Return the LeastAllocated score of one node whose amounts cannot overflow, computed without arrays."""
     total = weight = 0
     for capacity, used, amount, factor in zip(have, taken, wanted.plain_amounts, wanted.plain_weights, strict=True):
         if capacity:
@@ -237,7 +237,7 @@ def least_allocated_on_row(wanted: ScoredAmounts, have: Sequence[int], taken: Se
 
 
 def most_allocated(wanted: ScoredAmounts, rows: Rows) -> Scores:
-    """Return for each row the weighted mean of the used percentages of the resources after placing the pod.
+    """Return for each node the weighted mean of the used percentages of the resources after placing the pod.
 
     Shapes: R rows -> (R,).
     Missing: resources that a row does not have are ignored; a row without any scores 0.
@@ -255,7 +255,7 @@ def most_allocated(wanted: ScoredAmounts, rows: Rows) -> Scores:
 
 
 def _in_use(used: Amounts, capacity: Amounts) -> Amounts:
-    """Return the used percentage of a capacity."""
+    """Return the used percentage of each capacity."""
     return quotients(np.minimum(used, capacity) * MAX_NODE_SCORE, capacity)
 
 
@@ -270,7 +270,7 @@ class RequestedToCapacityRatio:
         self._curve = curve_of(shape)
 
     def __call__(self, wanted: ScoredAmounts, rows: Rows) -> Scores:
-        """Return for each row the weighted mean of the curve's scores of the resources; halves are rounded up.
+        """Return for each node the weighted mean of the curve's scores of the resources; halves are rounded up.
 
         Shapes: R rows -> (R,).
         Missing: resources that a row does not have, and resources that score 0, are ignored; a row without any

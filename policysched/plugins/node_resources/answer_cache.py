@@ -1,4 +1,4 @@
-"""`CachedAnswers`: results of the resource plugins by row, which pod classes with equal requests share.
+"""`CachedAnswers`: results of the resource plugins by node, which classes of pods with equal requests share.
 
 Pods of many workloads request the same few amounts, and the result for such amounts depends on the row only. So a
 placement is evaluated once for each combination of amounts, not for each class. A single row is computed without
@@ -19,14 +19,14 @@ from policysched.framework import Cluster, Rows
 from policysched.state.tables.columns import distinct
 
 MOST_ONE_BY_ONE = 2
-"""Maximum number of changed rows that are computed one by one instead of with arrays."""
+"""Maximum number of changed nodes that are computed one by one instead of with arrays."""
 OfRows = Callable[[Rows], NDArray[Any]]
 OfRow = Callable[[int], int | None]
-"""Function that returns the result of one row; None if the row can only be computed with arrays."""
+"""Function that returns the result of one node; None if the node can only be computed with arrays."""
 
 
 class CachedAnswers:
-    """The cached results of a function for all rows; changed rows are recomputed at the next read.
+    """The cached results of a function for all nodes; changed nodes are recomputed at the next read.
 
     Args:
         cluster: The cluster.
@@ -55,7 +55,7 @@ class CachedAnswers:
         return found
 
     def of(self, rows: Rows) -> NDArray[Any]:
-        """Return the cached results of rows; the caller must not change the array.
+        """Return the cached results of the given nodes; the caller must not change the array.
 
         Shapes: (R,).
         """

@@ -33,10 +33,10 @@ from policysched.plugins.node_resources.answer_cache import CachedAnswers
 from policysched.state.tables.columns import from_floats, quotients
 
 PAIR = 2
-"""Number of scored resources for which a single row can be scored without arrays."""
+"""Number of scored resources for which a single node can be scored without arrays."""
 HALF, WHOLE, HIGHEST = constant(0.5), constant(1.0), constant(float(MAX_NODE_SCORE))
 MIDDLE = constant(MAX_NODE_SCORE + MAX_NODE_SCORE // 2)
-"""Added to the change of the balance before it is halved, so that no change scores 75."""
+"""Added to the change of the balance before halving, so that an unchanged balance scores 75."""
 Floats = NDArray[np.float64]
 
 
@@ -57,7 +57,7 @@ class NodeResourcesBalancedAllocation(ScorePlugin[CachedAnswers]):
         self._pairs = SharedScores(balanced, balanced_on_row)
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> CachedAnswers | Nothing:
-        """Return the pod's amounts of the scored resources; SKIP for pods that request none of them."""
+        """Return the scores for the pod's requests, computed when read; SKIP if it requests no scored resource."""
         wanted = prepare_allocation(pod, cluster, self._resources, nonzero=False)
         if not wanted.amounts.any():
             return SKIP
@@ -68,12 +68,12 @@ class NodeResourcesBalancedAllocation(ScorePlugin[CachedAnswers]):
         return state.narrow
 
     def score(self, state: CachedAnswers, rows: Rows) -> Scores:
-        """Score rows by how much the pod improves the balance of their utilization; 75 for no change."""
+        """Score nodes by how much the pod improves the balance of their utilization; an unchanged balance scores 75."""
         return state.of(rows).astype(np.int64)
 
 
 def balanced(wanted: ScoredAmounts, rows: Rows) -> Scores:
-    """Return scores of rows by how much a pod improves the balance of their utilization.
+    """Return scores of nodes by how much a pod improves the balance of their utilization.
 
     Shapes: R rows -> (R,).
     """
@@ -96,7 +96,7 @@ def balanced(wanted: ScoredAmounts, rows: Rows) -> Scores:
 
 
 def balanced_on_row(wanted: ScoredAmounts, have: Sequence[int], taken: Sequence[int]) -> int:
-    """Return the balance score of one row with two resources whose amounts cannot overflow, without arrays."""
+    """Return the balance score of one node with two resources whose amounts cannot overflow, without arrays."""
     first, second = wanted.plain_amounts
     without_pod = _balance_of_two(have, taken[0], taken[1])
     with_pod = _balance_of_two(have, taken[0] + first, taken[1] + second)
@@ -111,7 +111,7 @@ def _balance_of_two(have: Sequence[int], first: int, second: int) -> int:
 
 
 def _balances(fractions: Floats, absent: NDArray[np.bool_] | None) -> Scores:
-    """Return the balance of each row without and with the pod: 100 minus the deviation of utilizations.
+    """Return the balance of each node without and with the pod: 100 minus the deviation of its utilizations.
 
     Shapes: (2, k, R), absent resources (k, R) -> (2, R).
     """
@@ -130,7 +130,7 @@ def _balances(fractions: Floats, absent: NDArray[np.bool_] | None) -> Scores:
 
 
 def _deviation(fractions: Floats, absent: NDArray[np.bool_]) -> Floats:
-    """Return for each row the deviation between the utilizations of its resources; 0 for fewer than two resources.
+    """Return for each node the deviation between the utilizations of its resources; 0 for fewer than two resources.
 
     Shapes: (k, R), (k, R) -> (R,).
     """

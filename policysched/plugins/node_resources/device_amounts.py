@@ -1,4 +1,4 @@
-"""Scored amounts of extended resources that devices provide: the devices of a class that a node can access.
+"""Scored amounts of extended resources that devices provide: the devices of a device class that a node can use.
 
 If a scoring strategy names such a resource, the score of a node without a device plugin for it uses the devices of the
 resource's device class. Each published device that the class selects is counted, in any pool and generation; if a
@@ -43,12 +43,12 @@ class DeviceAmounts(ScoredAmounts):
     allocated: Amounts
 
     def capacity(self, rows: Rows) -> Amounts:
-        """Return the allocatable amounts of rows; the number of devices for a resource that the node does not list."""
+        """Return the allocatable amounts of nodes; for a resource that a node does not list, its number of devices."""
         capacity = super().capacity(rows)
         return np.where(capacity == 0, self.total[:, rows], capacity)
 
     def taken(self, rows: Rows) -> Amounts:
-        """Return the requested amounts of rows; for resources that devices provide, the number of allocated devices."""
+        """Return the requested amounts of nodes; for a resource that devices provide, the number of allocated ones."""
         by_devices = (super().capacity(rows) == 0) & (self.total[:, rows] > 0)
         return np.where(by_devices, self.allocated[:, rows], super().taken(rows))
 
@@ -66,7 +66,7 @@ def with_devices(wanted: ScoredAmounts, cluster: Cluster) -> DeviceAmounts:
 
 
 def _count(cluster: Cluster, device_class: DeviceClass, total: Amounts, allocated: Amounts) -> None:
-    """Add, for each row, the total and the allocated devices of a class to given arrays. Shapes: (N,), (N,)."""
+    """Add to two arrays each node's numbers of all and of allocated devices of a device class. Shapes: (N,), (N,)."""
     failed = np.zeros(total.size, np.bool_)
     for one in cluster.objects.of(ResourceSlice).values():
         selected = _SELECTED.of(one, device_class, cel_0_29=cluster.release.selectors_follow_cel_0_29)
@@ -83,7 +83,7 @@ def _count(cluster: Cluster, device_class: DeviceClass, total: Amounts, allocate
 
 
 def _reached(of: ResourceSlice | SliceDevice, cluster: Cluster) -> slice | list[int] | Mask:
-    """Return the rows of the nodes that can access a slice or device."""
+    """Return the row numbers of the nodes that can access a resource slice or device."""
     spec = of.spec if isinstance(of, ResourceSlice) else of
     everywhere = slice(0, cluster.nodes.size)
     if spec.all_nodes:
@@ -101,7 +101,7 @@ def _selected_rows(selector: NodeSelector, cluster: Cluster) -> Mask:
 
 
 class SelectedDevices:
-    """Cached results of which devices of a slice a device class selects, valid for one version of slice and class."""
+    """Cached answers which devices of a resource slice a device class selects, by version of slice and class."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str, bool], tuple[ResourceSlice, DeviceClass, Selected]] = {}

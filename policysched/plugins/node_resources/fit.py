@@ -69,21 +69,21 @@ NATIVE: Final = ("cpu", "memory", "ephemeral-storage")
 """The resources that every node has, such as cpu and memory."""
 FREES: Final = Action.DELETE | Action.UPDATE_POD_SCALE_DOWN
 RESOURCES_PER_ARRAY: Final = 32
-"""Number of requested resources of which the cached results use as much memory as one array over all rows."""
+"""Number of requested resources whose cached results use as much memory as one array over all nodes."""
 ON_ROW: Final[dict[Strategy, OnRow]] = {least_allocated: least_allocated_on_row}
-"""For each scoring strategy that can score one row without arrays, the function that does so."""
+"""Functions that score one node without arrays, by the name of the scoring strategy; some strategies have none."""
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class FitState(SizedState):
-    """The filter's state of NodeResourcesFit."""
+    """The filter's state of NodeResourcesFit for a pod's requests."""
 
     requested: ShortageTest
     kept: CachedAnswers
 
     @property
     def arrays(self) -> int:
-        """Number of arrays over all rows: codes, scores, and one bit for each requested resource."""
+        """Memory of the state, as a number of arrays over all nodes: codes, scores, one bit per requested resource."""
         return 1 + len(self.requested.resources) // RESOURCES_PER_ARRAY
 
 
@@ -109,7 +109,7 @@ def _node_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
 
 
 def _node_helps_or_shrank(pod: Pod, change: Change, cluster: Cluster) -> bool:
-    """Return whether a node change helps the waiting pod; a shrunk nominated node helps, as preemption can run again.
+    """Return whether a node change helps the pod; if its nominated node shrank, preemption can help when run again.
 
     Extended resources are left out, because a device plugin that restarts reports none for a moment.
     """
@@ -208,7 +208,7 @@ class NodeResourcesFit(
         self._ignored_groups = ignored_groups
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> FitState:
-        """Return the filter's state for the pod's requests; pod classes with equal requests share the state."""
+        """Return the filter's state for the pod's requests; pods with equal requests share the state."""
         requests = by_name(incoming_requests(pod))
         wanted = {name: amount for name, amount in requests.items() if amount > 0 and not self._ignores(name)}
         delegated = frozenset(cluster.mapped_resources.keys() & wanted.keys())
@@ -216,28 +216,28 @@ class NodeResourcesFit(
         return self._verdicts.of(cluster, asked.key, lambda: FitState(asked, asked.keep(cluster)))
 
     def filter(self, state: FitState, rows: Rows) -> Codes:
-        """Reject rows on which a requested resource or the allowed number of pods is insufficient."""
+        """Reject nodes on which a requested resource or the number of allowed pods is insufficient."""
         return state.kept.of(rows)
 
     def reads_other_rows(self, state: FitState) -> bool:  # noqa: ARG002 - the same for all states
-        """Return False, because the filter reads only the row itself."""
+        """Return False: the result for a node depends on this node alone."""
         return False
 
     def filter_changed(self, state: FitState, changed: ChangedRow) -> Status | None:
-        """Return the status with the resources that are insufficient on a simulated row, else None."""
+        """Return the status with the resources that are insufficient on a simulated node, else None."""
         short = state.requested.on_row(changed.row, changed.requested, changed.pods_count)
         return self._status(state, short) if short.pods or short.resources else None
 
     def filter_changed_rows(self, state: FitState, changed: ChangedRows) -> Codes | None:
-        """Return the reason codes of simulated rows; None if rows can only be evaluated one by one."""
+        """Return the reason codes (0 accepts) of simulated nodes; None if nodes can only be evaluated one by one."""
         return state.requested.codes_changed(changed)
 
     def most_pods(self, state: FitState, rows: RowNumbers) -> NDArray[np.int64]:
-        """Return for each row how many other pods may be on it at most: the node's allowed pods minus 1."""
+        """Return for each node the largest number of other pods that may be on it: its allowed pods minus 1."""
         return state.requested.nodes.pods_allowed.data[rows] - 1
 
     def reason(self, state: FitState, code: int) -> Status:
-        """Return the status that a reason code stands for, with all insufficient resources."""
+        """Return the rejection status that a reason code of the filter stands for, with all insufficient resources."""
         return self._status(state, state.requested.shortage(code))
 
     @staticmethod
@@ -248,7 +248,7 @@ class NodeResourcesFit(
         return Status(kind, tuple(reasons))
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> CachedAnswers:
-        """Return the pod's amounts of the scored resources."""
+        """Return the scores for the pod's requests, computed when they are read."""
         wanted = prepare_allocation(pod, cluster, self._resources, nonzero=True, pod_level=self._scores_pod_level)
         if any(name in cluster.mapped_resources for name in wanted.resources):
             return self._scores.apart(with_devices(wanted, cluster), cluster)
@@ -259,7 +259,7 @@ class NodeResourcesFit(
         return state.narrow
 
     def score(self, state: CachedAnswers, rows: Rows) -> Scores:
-        """Score rows by their resource allocation after placing the pod."""
+        """Score nodes by their resource allocation after placing the pod."""
         return state.of(rows).astype(np.int64)
 
     def score_placements(self, context: PodGroupContext, feasible: Sequence[FeasiblePlacement]) -> Scores:
@@ -270,7 +270,7 @@ class NodeResourcesFit(
         return placement_scores(feasible, context.cluster, self._resources, pod_level=self._scores_pod_level)
 
     def stamp(self, cluster: Cluster) -> Hashable:
-        """Return a stamp that changes with the device class of a resource or with a scored device."""
+        """Return a value that changes when a resource's device class or a scored device changes."""
         mapped = cluster.mapped_resources
         if mapped:
             for one in self._resources:

@@ -1,4 +1,4 @@
-"""Reason codes of NodeResourcesFit: they state which requested resources are insufficient on a row.
+"""Reason codes of NodeResourcesFit: they state which requested resources are insufficient on a node.
 
 For a pod with few resources, a code has one bit for each resource. For a pod with many, each combination of short
 resources has a number. A resource that no node has is short on all rows and needs no operation by row.
@@ -27,12 +27,12 @@ PODS, UNRESOLVABLE = 1, 1 << 30
 MOST_BITS: Final = 29
 """Maximum number of requested resources that have a bit each in reason codes; beyond it, combinations get numbers."""
 FEW_NUMBERS: Final = 256
-"""Number of numbered combinations from which the numbers of unused combinations are used again."""
+"""Number of numbered combinations from which numbers of unused combinations are reused."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
-    """The requested resources that are insufficient on a row."""
+    """The requested resources that are insufficient on a node."""
 
     pods: bool
     resources: tuple[int, ...]
@@ -63,11 +63,11 @@ class ShortageTest:
         return self.resources, self._plain_amounts, self._delegated
 
     def keep(self, cluster: Cluster) -> CachedAnswers:
-        """Return a cache for the reason codes of all rows."""
+        """Return a cache for the reason codes of all nodes."""
         return CachedAnswers(cluster, self.codes, self.code, np.int32)
 
     def codes(self, rows: Rows) -> Codes:
-        """Return for each row the reason code of insufficient resources; 0 if the pod fits.
+        """Return for each node the reason code of insufficient resources; 0 if the pod fits.
 
         Shapes: (R,).
         """
@@ -88,7 +88,7 @@ class ShortageTest:
         return codes
 
     def codes_changed(self, changed: ChangedRows) -> Codes | None:
-        """Return the reason codes of simulated rows; None if rows can only be evaluated one by one.
+        """Return the reason codes (0 accepts) of simulated nodes; None if nodes can only be evaluated one by one.
 
         Shapes: (R,).
         """
@@ -106,7 +106,7 @@ class ShortageTest:
         return codes
 
     def code(self, row: int) -> int:
-        """Return the reason code of one row, computed without arrays."""
+        """Return the reason code of one node, computed without arrays."""
         nodes, tables = self.nodes, self.nodes.amounts
         places = tables.places(self.resources)
         have, taken = tables.allocatable[places, row].tolist(), tables.requested[places, row].tolist()
@@ -125,7 +125,7 @@ class ShortageTest:
         return Shortage(bool(code & PODS), tuple(positions), bool(code & UNRESOLVABLE))
 
     def on_row(self, row: int, taken: Callable[[str], int], pods: int) -> Shortage:
-        """Return the insufficient resources of a row on which pods request given amounts."""
+        """Return the insufficient resources of a node, if its pods request given amounts."""
         tables = self.nodes.amounts
         short, unresolvable = [], False
         for position, (resource, amount) in enumerate(zip(self.resources, self._plain_amounts, strict=True)):
@@ -140,7 +140,7 @@ class ShortageTest:
         return self.on_row(row, taken, self.nodes.pods_count.data.item(row))
 
     def owing(self, rows: Rows) -> Iterator[tuple[int, int]]:
-        """Yield index and row number of rows whose pods request a negative amount of a resource that no node has."""
+        """Yield index and row number of nodes whose pods request a negative amount of a resource that no node has."""
         owing = self.nodes.amounts.owing
         numbers = np.arange(self.nodes.columns.capacity)[rows].tolist() if owing else ()
         return ((index, row) for index, row in enumerate(numbers) if row in owing)
@@ -158,7 +158,7 @@ class ShortageTest:
 
 
 class ManyResourcesTest(ShortageTest):
-    """Computes reason codes for a pod's requests of many resources: one number for each combination of resources.
+    """Computes reason codes for a pod's requests of many resources: a number for each combination that is insufficient.
 
     The number of a combination that no row has can be reused. So cached codes must be refreshed before they are read.
     """
@@ -175,13 +175,13 @@ class ManyResourcesTest(ShortageTest):
         self._hidden: RowNumbers = NO_ROWS
 
     def keep(self, cluster: Cluster) -> CachedAnswers:
-        """Return a cache for the reason codes of all rows; the cache shows which numbers are in use."""
+        """Return a cache for the reason codes of all nodes; the cache shows which numbers are in use."""
         kept = CachedAnswers(cluster, self.codes, None, np.int32)
         self._kept = weakref.ref(kept)
         return kept
 
     def codes(self, rows: Rows) -> Codes:
-        """Return for each row the reason code of insufficient resources; 0 if the pod fits.
+        """Return for each node the reason code of insufficient resources; 0 if the pod fits.
 
         Shapes: (R,).
         Cost: O(resources that nodes have) for each row, O(requested resources) for each distinct combination.
@@ -205,7 +205,7 @@ class ManyResourcesTest(ShortageTest):
         return codes
 
     def code(self, row: int) -> int:
-        """Return the reason code of one row, computed without arrays."""
+        """Return the reason code of one node, computed without arrays."""
         shortage = self._as_it_is(row)
         bits = np.zeros(2 + len(self.resources), np.bool_)
         bits[0], bits[1] = shortage.pods, shortage.unresolvable
@@ -213,7 +213,7 @@ class ManyResourcesTest(ShortageTest):
         return self._number(bits)
 
     def codes_changed(self, changed: ChangedRows) -> Codes | None:  # noqa: ARG002 - no number belongs to such a row
-        """Return None, because combinations on simulated rows have no numbers."""
+        """Return None: only combinations on real nodes get numbers, so simulated nodes are evaluated one by one."""
         return None
 
     def shortage(self, code: int) -> Shortage:
@@ -222,7 +222,7 @@ class ManyResourcesTest(ShortageTest):
         return Shortage(bool(bits[0]), tuple(bits[2:].nonzero()[0].tolist()), bool(bits[1]))
 
     def _split(self) -> None:
-        """Divide the requested resources into those that some node has, and those that are insufficient on all rows."""
+        """Divide the requested resources into those that some node has, and those insufficient on all nodes."""
         tables = self.nodes.amounts
         if self._stamp == tables.stamp:
             return
@@ -232,7 +232,7 @@ class ManyResourcesTest(ShortageTest):
         self._offered, self._hidden = placed.nonzero()[0], (~placed & ~left).nonzero()[0]
 
     def _widened(self, bits: Mask) -> Mask:
-        """Add to a combination of insufficient resources those that are insufficient on all rows.
+        """Add to a combination of insufficient resources those that are insufficient on all nodes.
 
         Shapes: (2 + offered,) -> (2 + k,).
         """
@@ -257,7 +257,7 @@ class ManyResourcesTest(ShortageTest):
         return number
 
     def _collect(self) -> None:
-        """If many combinations are numbered, free the numbers that no row uses."""
+        """If many combinations are numbered, free the numbers that no node uses."""
         kept = self._kept()
         if kept is None or len(self._numbers) < FEW_NUMBERS:
             return
@@ -271,5 +271,5 @@ class ManyResourcesTest(ShortageTest):
 
 
 def shortage_test(nodes: NodeTable, wanted: Mapping[str, int], delegated: frozenset[str]) -> ShortageTest:
-    """Return the object that computes reason codes: one for few or one for many requested resources."""
+    """Return the `ShortageTest` for few requested resources, or the `ManyResourcesTest` for many."""
     return (ShortageTest if len(wanted) <= MOST_BITS else ManyResourcesTest)(nodes, wanted, delegated)

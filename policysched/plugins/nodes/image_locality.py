@@ -29,14 +29,14 @@ MOST_PER_IMAGE = 1000 * MEBIBYTE
 
 @dataclass(frozen=True, slots=True)
 class ImageScores(SizedState):
-    """The scores of rows by the pod's images; None if no node has any of these images."""
+    """The scores of nodes by the pod's images; None if no node has any of these images."""
 
     nodes: NodeTable
     scores: Scores | None
 
     @property
     def arrays(self) -> int:
-        """Number of arrays in the state with one element per row."""
+        """Number of arrays in the state with one element per node."""
         return 1
 
 
@@ -55,7 +55,7 @@ class ImageLocality(ScoresInRange, ScorePlugin[ImageScores], Incremental[ImageSc
         self._volumes_count = volumes_count
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> ImageScores:
-        """Return the scores of all rows from the sizes of their images; an image in two containers counts twice."""
+        """Return the scores of all nodes from the sizes of their images; an image in two containers counts twice."""
         nodes, images, there = cluster.nodes, pod_images(pod), False
         present = np.zeros(nodes.columns.capacity, np.int64)
         for name, times in Counter(images).items():
@@ -71,9 +71,9 @@ class ImageLocality(ScoresInRange, ScorePlugin[ImageScores], Incremental[ImageSc
         return ImageScores(nodes, MAX_NODE_SCORE * (bounded - LEAST) // (most - LEAST))
 
     def score(self, state: ImageScores, rows: Rows) -> Scores:
-        """Return the precomputed scores of rows."""
+        """Return the precomputed scores of nodes."""
         return np.zeros(row_count(state.nodes, rows), np.int64) if state.scores is None else state.scores[rows]
 
     def stamp(self, cluster: Cluster) -> Hashable:
-        """Return a stamp that changes when a node gets or loses an image, or the number of nodes changes."""
+        """Return a value that changes when a node gets or loses an image, or when the number of nodes changes."""
         return cluster.images.stamp

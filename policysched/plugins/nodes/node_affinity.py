@@ -101,7 +101,7 @@ class NodeAffinity(FilterPlugin[RequiredNodes], ScorePlugin[PreferredNodes]):
         self._preferred = preferred_terms(added.preferred)
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> PreparedFilter[RequiredNodes]:
-        """Return the compiled required node selectors; narrow the nodes if every term has node names."""
+        """Return the compiled required node selectors; narrow the nodes to names if every term requires node names."""
         required = _node_affinity(pod).required
         if self.pre_filters and required is None and self._enforced is None and not pod.spec.node_selector:
             return SKIP
@@ -113,14 +113,14 @@ class NodeAffinity(FilterPlugin[RequiredNodes], ScorePlugin[PreferredNodes]):
         return Narrow(state, names) if names else unresolvable("pod affinity terms conflict")
 
     def filter(self, state: RequiredNodes, rows: Rows) -> Codes:
-        """Reject rows that do not match the required terms of the configuration or of the pod."""
+        """Reject nodes that do not match the required terms of the configuration or of the pod."""
         codes = np.where(state.own(rows), np.int32(0), np.int32(UNMATCHED))
         if state.enforced is not None:
             codes[~state.enforced(rows)] = ENFORCED
         return codes
 
     def reason(self, state: RequiredNodes, code: int) -> Status:  # noqa: ARG002 - the code says it all
-        """Return the status that a reason code stands for."""
+        """Return the rejection status that a reason code of the filter stands for."""
         return unresolvable(REASONS[code])
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> PreparedScore[PreferredNodes]:
@@ -134,7 +134,7 @@ class NodeAffinity(FilterPlugin[RequiredNodes], ScorePlugin[PreferredNodes]):
         return PreferredNodes(cluster.nodes, terms)
 
     def score(self, state: PreferredNodes, rows: Rows) -> Scores:
-        """Return for each row the sum of the weights of the preferred terms that the row matches."""
+        """Return for each node the sum of the weights of the preferred terms that the node matches."""
         scores = np.zeros(row_count(state.nodes, rows), np.int64)
         asked = AskedRows(state.nodes, rows)
         for one in state.weighted:

@@ -64,7 +64,7 @@ class NodeName(OneReasonFilter[RowTest]):
         self._narrows = narrows
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> RowTest | Narrow[RowTest] | Nothing:
-        """Return the name of the pod's node; SKIP for pods without a nodeName.
+        """Return a filter state that rejects all nodes but the pod's nodeName; SKIP for pods without a nodeName.
 
         The name is looked up at each evaluation, so a node with this name can appear later.
         """
@@ -109,13 +109,13 @@ class NodeUnschedulable(OneReasonFilter[RowTest]):
 
 @dataclass(frozen=True, slots=True)
 class TaintAnswers:
-    """Cached results, by set of taints, of a function that evaluates taints for one pod class."""
+    """Results of a function that evaluates a node's taints for one class of equal pods, cached by set of taints."""
 
     cluster: Cluster
     answers: AnswersByCode[Any]
 
     def rejects(self, rows: Rows) -> Mask:
-        """Return which rows have a taint that the pod does not tolerate. Shapes: (R,)."""
+        """Return which nodes have a taint that the pod does not tolerate. Shapes: (R,)."""
         return self.answers.of(self.cluster.nodes.taints.data[rows]).astype(np.bool_)
 
 
@@ -142,19 +142,19 @@ class TaintToleration(OneReasonFilter[TaintAnswers], ScoresInRange, ScorePlugin[
     )
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> TaintAnswers:
-        """Return a state that evaluates once per set of taints whether the pod does not tolerate one of them."""
+        """Return the filter's state: whether the pod does not tolerate a taint, computed once per set of taints."""
         own = TolerationMatcher(pod.spec.tolerations)
         answers = AnswersByCode(cluster.nodes.taint_sets, lambda taints: not own.covers_all(taints))
         return TaintAnswers(cluster, answers)
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> TaintAnswers:
-        """Return a state that counts the untolerated PreferNoSchedule taints, once for each set of taints."""
+        """Return the score's state: the number of untolerated PreferNoSchedule taints, computed once per taint set."""
         own = TolerationMatcher(pod.spec.tolerations)
         answers = AnswersByCode(cluster.nodes.taint_sets, own.count_intolerable)
         return TaintAnswers(cluster, answers)
 
     def score(self, state: TaintAnswers, rows: Rows) -> Scores:
-        """Return for each row the number of untolerated PreferNoSchedule taints."""
+        """Return for each node the number of untolerated PreferNoSchedule taints."""
         return state.answers.of(state.cluster.nodes.taints.data[rows]).astype(np.int64)
 
     def normalize(self, state: TaintAnswers, scores: Scores, feasible: Mask) -> Scores:  # noqa: ARG002 - not looked at
@@ -170,7 +170,7 @@ class RequiredPorts:
     wanted: WantedPorts
 
     def rejects(self, rows: Rows) -> Mask:
-        """Return the rows on which any of the ports is in use. Shapes: (R,)."""
+        """Return the nodes on which any of the ports is in use. Shapes: (R,)."""
         return self.cluster.ports.taken(self.wanted, rows, self.cluster.nodes.size)
 
 
@@ -197,18 +197,18 @@ class NodePorts(OneReasonFilter[RequiredPorts], WhatIfFilter[RequiredPorts]):
         return RequiredPorts(cluster, WantedPorts(ports)) if ports else SKIP
 
     def reads_other_rows(self, state: RequiredPorts) -> bool:  # noqa: ARG002 - the same for all states
-        """Return False, because the filter reads only the row itself."""
+        """Return False: the result for a node depends on this node alone."""
         return False
 
     def filter_changed(self, state: RequiredPorts, changed: ChangedRow) -> Status | None:
-        """Return the rejection if a needed port is in use on a simulated row, else None."""
+        """Return the rejection if a needed port is in use on a simulated node, else None."""
         wanted, row = state.wanted, changed.row
         taken = changed.now(wanted, lambda: changed.cluster.ports.uses(wanted, row))
         taken += changed.more(wanted, lambda placed: wanted.count(placed.pod_resources.ports))
         return self.rejection if taken > 0 else None
 
     def filter_changed_rows(self, state: RequiredPorts, changed: ChangedRows) -> Codes:
-        """Return the reason codes of simulated rows, which reject rows on which a needed port is in use."""
+        """Return the reason codes of simulated nodes, which reject nodes on which a needed port is in use."""
         wanted, ports = state.wanted, changed.cluster.ports
         rows = changed.rows.tolist()
         taken = changed.now(wanted, lambda: np.array([ports.uses(wanted, row) for row in rows], np.int64))

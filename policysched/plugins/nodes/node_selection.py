@@ -1,4 +1,4 @@
-"""Evaluation of node selectors on many rows at once.
+"""Evaluation of node selectors on many nodes at once.
 
 This module knows columns and compiled selectors, but no plugin. A selector is evaluated at each call; results of single
 requirements are not kept between calls. A requirement on a label or value that no node has needs no array, and
@@ -23,7 +23,7 @@ from policysched.state.tables.interner import MISSING
 from policysched.state.tables.nodes import NodeTable
 
 Held = bool | Mask
-"""The rows that match a requirement: a mask, True for all rows, or False for no row.
+"""The result of a requirement: a mask of the nodes that match, True for all nodes, or False for no node.
 
 Shapes: (R,).
 """
@@ -31,13 +31,13 @@ Numbers = tuple[NDArray[np.int64], Mask]
 
 
 FEW_ROWS: Final = 8
-"""Maximum number of rows that are evaluated one by one instead of with arrays."""
+"""Maximum number of nodes that are evaluated one by one instead of with arrays."""
 MOST_HELD: Final = 64
 """Maximum number of requirements whose results are cached during an evaluation; the others are recomputed."""
 
 
 class SelectorTest:
-    """A compiled node selector: a row matches if it has all labels and matches any of the terms, if there are terms."""
+    """A compiled node selector: a node must have all its labels and match any of its terms, if it has terms."""
 
     __slots__ = ("_nodes", "_selector")
 
@@ -46,7 +46,7 @@ class SelectorTest:
         self._nodes = nodes
 
     def __call__(self, rows: Rows) -> Mask:
-        """Return a mask of the rows that match the selector.
+        """Return a mask of the nodes that match the selector.
 
         Shapes: (R,), a new array.
         """
@@ -58,7 +58,7 @@ class SelectorTest:
 
 
 class AskedRows:
-    """The rows on which a selector is evaluated, with label values and results that several requirements share."""
+    """The nodes on which a selector is evaluated, with label values and results that several requirements share."""
 
     __slots__ = ("_held", "_nodes", "_numbers", "_places", "_row_numbers", "_rows")
 
@@ -70,26 +70,26 @@ class AskedRows:
         """The result of each requirement; many terms can share a requirement."""
         self._row_numbers: list[int] | None = None
         self._places: dict[str, dict[int, list[int]]] = {}
-        """The indices of the rows, by label key and value code."""
+        """The indices of the nodes, by label key and by the number (code) of the label value."""
 
     def mask(self, held: Held) -> Mask:
-        """Return the result of a requirement as a mask; for True and False, a new array."""
+        """Return the result of a requirement as a mask; for the results True and False, a new array."""
         return np.full(row_count(self._nodes, self._rows), held) if isinstance(held, bool) else held
 
     def labels(self, labels: Mapping[str, str]) -> Held:
-        """Return which rows have given values of given labels."""
+        """Return which nodes have all of the given labels with their values."""
         if not all(map(self._nodes.has_label, labels)):
             return False
         return _all(self._among(self._codes(key), [value]) for key, value in labels.items())
 
     def labelled(self, keys: Collection[str]) -> Held:
-        """Return which rows have all of the label keys."""
+        """Return which nodes have all of the label keys."""
         if not all(map(self._nodes.has_label, keys)):
             return False
         return _all(map(self._has_label, keys))
 
     def any_of(self, terms: Iterable[NodeTerm]) -> Held:
-        """Return which rows match any of some node selector terms.
+        """Return which nodes match any of the given node selector terms.
 
         Terms that only require values of the same label, or node names, are evaluated together. Terms that require
         values which few rows have are evaluated row by row.
@@ -119,7 +119,7 @@ class AskedRows:
         return self._with(found, few)
 
     def _few(self, term: NodeTerm) -> list[int] | None:
-        """Return the indices of the rows that match a term; None if more than `FEW_ROWS` rows may match."""
+        """Return the indices of the nodes that match a term; None if more than `FEW_ROWS` nodes may match."""
         if row_count(self._nodes, self._rows) <= FEW_ROWS:
             return None
         for one in term.labels:
@@ -131,7 +131,7 @@ class AskedRows:
         return None
 
     def _having(self, one: LabelRequirement) -> list[int]:
-        """Return the indices of rows on which a label has one of some values; the search ends beyond `FEW_ROWS`."""
+        """Return the indices of nodes on which a label has a required value; the search ends beyond `FEW_ROWS`."""
         of = self._places.get(one.key)
         if of is None:
             of = self._places[one.key] = {}
@@ -151,7 +151,7 @@ class AskedRows:
         return node is not None and term.matches(node.metadata.name, node.metadata.labels)
 
     def _with(self, held: Held, places: list[int]) -> Held:
-        """Return a result with rows added at given indices."""
+        """Return a result to which the nodes at given indices are added."""
         if held is True or not places:
             return held
         found: Mask = np.zeros(row_count(self._nodes, self._rows), np.bool_) if held is False else held.copy()
@@ -159,12 +159,12 @@ class AskedRows:
         return found
 
     def term(self, term: NodeTerm) -> Held:
-        """Return which rows match all requirements of a node selector term."""
+        """Return which nodes match all requirements of a node selector term."""
         labels = _all(self.label(one) for one in term.labels)
         return labels if labels is False else _both(labels, _all(self._field(one) for one in term.fields))
 
     def label(self, one: LabelRequirement) -> Held:
-        """Return which rows match a requirement of matchExpressions."""
+        """Return which nodes match a requirement of matchExpressions."""
         if not self._nodes.has_label(one.key):
             return one.admits(None)
         held = self._held.get(one)
@@ -196,7 +196,7 @@ class AskedRows:
         return there
 
     def _among(self, codes: NDArray[np.int32], texts: Iterable[str]) -> Held:
-        """Return which of some interned codes belong to one of the texts."""
+        """Return which label values, given by their numbers (codes), are among the texts."""
         find = self._nodes.strings.find
         wanted = [code for text in texts if (code := find(text)) != MISSING]
         if not wanted:
@@ -205,14 +205,14 @@ class AskedRows:
         return found
 
     def _field(self, one: FieldRequirement) -> Held:
-        """Return which rows match a requirement of matchFields; a field other than the name is empty on every node."""
+        """Return which nodes match a requirement of matchFields; a field other than the name is empty on every node."""
         if one.key != NAME_FIELD:
             return one.admits("")
         named = self._among(self._nodes.name.data[self._rows], (one.value,))
         return _not(named) if one.negated else named
 
     def _read(self, key: str) -> Numbers:
-        """Return a label's values parsed as 64-bit integers, with a mask of the rows that have an integer."""
+        """Return a label's values parsed as 64-bit integers, with a mask of the nodes that have an integer."""
         if key not in self._numbers:
             codes, inverse = np.unique(self._codes(key), return_inverse=True)
             texts = (None if code == MISSING else self._nodes.strings.text(code) for code in codes.tolist())
@@ -224,7 +224,7 @@ class AskedRows:
 
 
 def labels_test(keys: Collection[str], nodes: NodeTable) -> Callable[[Rows], Mask]:
-    """Return a function that returns which rows have all of some label keys."""
+    """Return a function that returns which nodes have all of the given label keys."""
 
     def test(rows: Rows) -> Mask:
         asked = AskedRows(nodes, rows)
@@ -234,7 +234,7 @@ def labels_test(keys: Collection[str], nodes: NodeTable) -> Callable[[Rows], Mas
 
 
 def _all(answers: Iterator[Held]) -> Held:
-    """Return the rows that all results contain; stop when no row remains."""
+    """Return the nodes that all results contain; stop when no node remains."""
     found: Held = True
     for one in answers:
         found = _both(found, one)

@@ -35,7 +35,7 @@ SCHEDULE_ANYWAY: Final = "ScheduleAnyway"
 HOSTNAME: Final = "kubernetes.io/hostname"
 HONOR: Final = "Honor"
 ARRAYS_PER_CONSTRAINT: Final = 2
-"""Number of arrays, with one element per row, in the state of one constraint."""
+"""Number of arrays, with one element per node, in the state of one constraint."""
 _ADJECTIVES: Final = {DO_NOT_SCHEDULE: "hard", SCHEDULE_ANYWAY: "soft"}
 
 
@@ -62,7 +62,7 @@ class Constraint(NamedTuple):
     def counter(
         self, namespace: str, cluster: Cluster, beside: Iterable[Constraint] = (), *, empty_counts: bool = False
     ) -> PodCounter:
-        """Return a counter of the placed pods that the constraint counts on each row.
+        """Return a counter of the placed pods that the constraint counts on each node.
 
         Args:
             namespace: The namespace of the counted pods.
@@ -91,7 +91,7 @@ class Constraint(NamedTuple):
         return cluster.counters.of(key, weigh, among=among, weigh_all=weigh_all)
 
     def more_on(self, changed: ChangedRow, namespace: str) -> int:
-        """Return by how much the number of counted pods on a row changes in the simulation of the row.
+        """Return by how much the number of counted pods on a simulated node changes.
 
         A what-if counts terminating pods, and in all releases pods of an empty selector: kube-scheduler subtracts pods
         that it did not count before.
@@ -101,13 +101,13 @@ class Constraint(NamedTuple):
         return changed.more(*self._what_if_weights(namespace))
 
     def more_elsewhere(self, changed: ChangedRow, namespace: str) -> Iterator[tuple[int, int]]:
-        """Yield further rows whose number of counted pods changes in a simulation, each with the change."""
+        """Yield other nodes whose number of counted pods changes in the simulation of a node, each with the change."""
         _, weigh = self._what_if_weights(namespace)
         for placed, sign in changed.elsewhere:
             yield placed.row, sign * weigh(placed)
 
     def more_on_rows(self, changed: ChangedRows, namespace: str) -> NDArray[np.int64]:
-        """Return for each simulated row by how much its number of counted pods changes.
+        """Return for each simulated node by how much its number of counted pods changes.
 
         Shapes: (R,).
         """

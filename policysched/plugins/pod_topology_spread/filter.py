@@ -42,7 +42,7 @@ NOTHING_COUNTED: Final = 2**31 - 1
 
 
 class DomainVerdicts:
-    """The reason codes of one constraint by topology domain; rows without the label have a domain of their own."""
+    """The reason codes of one spread constraint by topology domain; nodes without the label form a domain."""
 
     __slots__ = (
         "_constraint",
@@ -61,14 +61,14 @@ class DomainVerdicts:
     def __init__(self, constraint: Constraint, rows: CountedRows, sums: CounterSums, pod: Pod) -> None:
         self.rows = rows
         self.codes: Codes = np.zeros(0, np.int32)
-        """The reason code of each domain. Shapes: (domains,)."""
+        """The reason code of each topology domain; 0 accepts its nodes. Shapes: (domains,)."""
         self.changed: Mask | None = None
-        """The domains whose code changed since the rows were evaluated; None if no code changed.
+        """The domains whose code changed since all nodes were evaluated; None if no code changed.
 
         Shapes: (domains,).
         """
         self.renumbered = False
-        """Whether domains got new numbers since the rows were evaluated."""
+        """Whether topology domains got new numbers since all nodes were evaluated."""
         self._constraint = constraint
         self._sums, self.counter = sums, sums.counter
         self._namespace = pod.metadata.namespace
@@ -77,7 +77,7 @@ class DomainVerdicts:
         self._lowest: tuple[int, int, int] | None = None
 
     def refresh(self) -> None:
-        """Compute the reason codes again if numbers of pods or domains changed."""
+        """Recompute the reason codes if numbers of pods or of topology domains changed."""
         self._sums.refresh()
         now = (self._sums.stamp, self.rows.of_label.numbers_stamp)
         if now == self._seen:
@@ -90,20 +90,20 @@ class DomainVerdicts:
         self.codes, self._seen, self._lowest = codes, now, None
 
     def settle(self) -> None:
-        """Record that all rows were evaluated with the current codes of their domains."""
+        """Record that all nodes were evaluated with the current codes of their domains."""
         self.changed, self.renumbered = None, False
 
     def of(self, rows: Rows) -> Codes:
-        """Return the reason code of each row's topology domain."""
+        """Return the reason code of each node's topology domain; 0 accepts the node."""
         codes: Codes = self.codes[self.rows.domains[rows]]
         return codes
 
     def counts(self, placed: PlacedPod) -> bool:
-        """Return whether the constraint counts a pod, perhaps only if the pod is not being deleted."""
+        """Return whether the constraint counts a pod, without checking whether the pod is being deleted."""
         return self._constraint.selects(placed, self._namespace)
 
     def on(self, changed: ChangedRow) -> int:
-        """Return the reason code of a simulated row.
+        """Return the reason code of a simulated node; 0 accepts the node.
 
         Source: plugins/podtopologyspread/filtering.go (updateWithPod, criticalPaths).
         """
@@ -121,7 +121,7 @@ class DomainVerdicts:
         return UNBALANCED if own + self._own - least > self._constraint.max_skew else 0
 
     def _on_with_others(self, changed: ChangedRow, domain: int, more: int) -> int:
-        """Return the code of a row if a simulation also changes other rows; `more` is the change on the row itself."""
+        """Return a simulated node's code if pods elsewhere change, too; `more` is the change on the node itself."""
         if domain == NO_DOMAIN:
             return UNLABELLED
         sums, of_row = self._sums.values.copy(), self.rows.of_row
@@ -135,7 +135,7 @@ class DomainVerdicts:
         return UNBALANCED if int(sums[domain]) + self._own - least > self._constraint.max_skew else 0
 
     def on_rows(self, changed: ChangedRows) -> Codes:
-        """Return the reason code of each simulated row.
+        """Return the reason code of each simulated node; 0 accepts the node.
 
         Shapes: (R,).
         """
@@ -183,7 +183,7 @@ class DomainVerdicts:
 
 
 class HardState(SizedState):
-    """The filter's state for a pod class: its hard (DoNotSchedule) constraints.
+    """The filter's state for a class of equal pods: their hard (DoNotSchedule) constraints.
 
     All nodes violate a constraint over a label that no node has. So the constraints after the first such constraint are
     not evaluated until a node has the label.
@@ -207,7 +207,7 @@ class HardState(SizedState):
 
     @property
     def arrays(self) -> int:
-        """Number of arrays in the state with one element per row."""
+        """Number of arrays in the state with one element per node."""
         return ARRAYS_PER_CONSTRAINT * len(self._verdicts)
 
     @property
@@ -220,7 +220,7 @@ class HardState(SizedState):
         return any(one.counts(placed) for one in self._verdicts)
 
     def codes(self, rows: Rows) -> Codes:
-        """Return for each row the reason code of the first violated constraint, or 0."""
+        """Return for each node the reason code of the first violated constraint, or 0."""
         self._renew()
         for one in self._verdicts:
             one.refresh()
@@ -230,7 +230,7 @@ class HardState(SizedState):
         return self._first_of(broken, row_count(self.nodes, rows))
 
     def _first_of(self, broken: list[Codes], size: int) -> Codes:
-        """Return for each row the code of the first violated constraint; one that all nodes violate is the last."""
+        """Return for each node the code of the first violated constraint, given the codes by evaluated constraint."""
         if len(broken) < len(self._constraints):
             broken.append(np.full(size, UNLABELLED, np.int32))
         codes = broken.pop()
@@ -239,7 +239,7 @@ class HardState(SizedState):
         return codes
 
     def _renew(self) -> bool:
-        """Update which constraints have to be evaluated; return whether other constraints have to be evaluated now."""
+        """Update which constraints have to be evaluated; return whether these constraints changed."""
         if self._stamp == self.nodes.label_keys_stamp:
             return False
         self._stamp = self.nodes.label_keys_stamp
@@ -249,13 +249,13 @@ class HardState(SizedState):
         return len(asked) != before
 
     def on(self, changed: ChangedRow) -> int:
-        """Return the reason code of the first constraint that a simulated row violates, or 0."""
+        """Return the reason code of the first constraint that a simulated node violates, or 0."""
         codes = (one.on(changed) for one in self._verdicts)
         all_asked = len(self._verdicts) == len(self._constraints)
         return next(filter(None, codes), 0 if all_asked else UNLABELLED)
 
     def on_rows(self, changed: ChangedRows) -> Codes | None:
-        """Return for each simulated row the reason code of the first constraint that the row violates, or 0.
+        """Return for each simulated node the reason code of the first constraint that the node violates, or 0.
 
         Shapes: (R,). Missing: None if pods on other rows change, too.
         """
@@ -264,7 +264,7 @@ class HardState(SizedState):
         return self._first_of([one.on_rows(changed) for one in self._verdicts], changed.rows.size)
 
     def affected(self, rows: RowNumbers) -> Rows:
-        """Return the given rows, and the rows of topology domains whose reason code changed."""
+        """Return the given nodes, and the nodes of topology domains whose reason code changed."""
         if self._renew():
             return slice(0, self.nodes.size)
         affected = [rows]

@@ -52,7 +52,7 @@ def spread_hints(defaults: Defaults) -> tuple[Hint, ...]:
 
 
 def _filed_under(pod: Pod) -> Iterator[Hashable]:
-    """Yield a waiting pod's index keys: those of the pods that its constraints count, or its namespace."""
+    """Yield a waiting pod's index keys: keys of the pods that its constraints count, or its namespace."""
     try:
         selectors = [one.selector for one in own_constraints(pod, DO_NOT_SCHEDULE)] or [EVERYTHING]
     except SelectorError:

@@ -92,11 +92,11 @@ class PodTopologySpread(WhatIfFilter[HardState], ScorePlugin[SoftState], Increme
         return HardState(cluster.nodes, constraints, judge)
 
     def filter(self, state: HardState, rows: Rows) -> Codes:
-        """Reject rows without a topology label, and rows whose topology domain would exceed maxSkew."""
+        """Reject nodes without a topology label, and nodes whose topology domain would exceed maxSkew."""
         return state.codes(rows)
 
     def affected_rows(self, state: HardState | SoftState, rows: RowNumbers) -> Rows:
-        """Return the changed rows, and the rows of topology domains whose reason code changed."""
+        """Return the changed nodes, and the nodes of topology domains whose reason code changed."""
         return state.affected(rows) if isinstance(state, HardState) else rows
 
     def is_affected_by(self, state: HardState, placed: PlacedPod) -> bool:
@@ -104,16 +104,16 @@ class PodTopologySpread(WhatIfFilter[HardState], ScorePlugin[SoftState], Increme
         return state.counts(placed)
 
     def filter_changed(self, state: HardState, changed: ChangedRow) -> Status | None:
-        """Return the status of a simulated row, from the number of pods in its topology domains; None if it passes."""
+        """Return the status of a simulated node, from the number of pods in its topology domains; None if it passes."""
         code = state.on(changed)
         return REASONS[code] if code else None
 
     def filter_changed_rows(self, state: HardState, changed: ChangedRows) -> Codes | None:
-        """Return the reason codes of simulated rows, from the numbers of pods in their topology domains."""
+        """Return the reason codes of simulated nodes, from the numbers of pods in their topology domains."""
         return state.on_rows(changed)
 
     def reason(self, state: HardState, code: int) -> Status:  # noqa: ARG002 - the code says it all
-        """Return the status that a reason code stands for."""
+        """Return the rejection status that a reason code of the filter stands for."""
         return REASONS[code]
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> PreparedScore[SoftState]:
@@ -139,11 +139,11 @@ class PodTopologySpread(WhatIfFilter[HardState], ScorePlugin[SoftState], Increme
         return SoftState(constraints, soft, labels, cluster)
 
     def score(self, state: SoftState, rows: Rows) -> Scores:
-        """Return 1 for each row: `normalize` computes the scores, which depend on the feasible rows."""
+        """Return 1 for each node: `normalize` computes the scores, which depend on the feasible nodes."""
         return np.ones(row_count(state.nodes, rows), np.int64)
 
     def normalize(self, state: SoftState, scores: Scores, feasible: Mask) -> Scores:  # noqa: ARG002 - not looked at
-        """Compute the scores from the feasible rows."""
+        """Compute the scores from the feasible nodes."""
         return state.finals(feasible)
 
     def stays_in_range(self, state: SoftState) -> bool:
@@ -155,7 +155,7 @@ class PodTopologySpread(WhatIfFilter[HardState], ScorePlugin[SoftState], Increme
         return spread_hints(self._defaults)
 
     def stamp(self, cluster: Cluster) -> Hashable:
-        """Return a stamp that changes with the services and controllers that default constraints read."""
+        """Return a value that changes with the services and controllers that default constraints read."""
         return cluster.workloads.stamp if self._defaults.constraints else 0
 
     def _rows_of(self, wanted: Inclusion, cluster: Cluster) -> CountedRows:

@@ -70,7 +70,7 @@ class Inclusions:
 
 
 class CountedRows(Grouping):
-    """The topology domain of each row that a constraint includes; NO_DOMAIN for rows that it does not include."""
+    """The topology domain of each node that a constraint includes; NO_DOMAIN for nodes that it does not include."""
 
     __slots__ = ("_cluster", "_populated", "_seen", "_stamp", "_tests", "_wanted", "domains", "of_label")
 
@@ -78,7 +78,7 @@ class CountedRows(Grouping):
         super().__init__(cluster.nodes)
         self.of_label = cluster.domains.of(wanted.key)
         self.domains: NDArray[np.intp] = np.zeros(0, np.intp)
-        """The topology domain of each row, whether the constraint includes the row or not. Shapes: (capacity,)."""
+        """The topology domain of each node, whether the constraint includes the node or not. Shapes: (capacity,)."""
         self._wanted = wanted
         self._cluster = cluster
         self._tests = tuple(_tests(wanted, cluster))
@@ -87,7 +87,7 @@ class CountedRows(Grouping):
         self._populated: NDArray[np.intp] | None = None
 
     def refresh(self) -> None:
-        """Evaluate the inclusion conditions on the rows that changed.
+        """Evaluate the conditions for inclusion on the nodes that changed.
 
         Cost: O(rows that changed).
         """
@@ -113,7 +113,7 @@ class CountedRows(Grouping):
 
     @property
     def populated(self) -> NDArray[np.intp]:
-        """The topology domains with at least one included row."""
+        """The topology domains with at least one included node."""
         if self._populated is None:
             self._populated = np.flatnonzero(np.bincount(self.of_row)[1:]) + 1
         return self._populated
@@ -139,7 +139,7 @@ class CountedRows(Grouping):
 
 
 class Labelled:
-    """The rows that have all of some labels; cached until labels of a node change."""
+    """The nodes that have all of some labels; cached until labels of a node change."""
 
     __slots__ = ("_cluster", "_keys", "_mask", "_seen", "_test")
 
@@ -151,7 +151,7 @@ class Labelled:
         self._mask: Mask | None = None
 
     def mask(self) -> Mask | None:
-        """Return a mask of the rows that have all the labels; None if all rows have them.
+        """Return a mask of the nodes that have all the labels; None if all nodes have them.
 
         Shapes: (N,); callers must not change the array.
         """

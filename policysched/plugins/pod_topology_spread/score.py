@@ -36,7 +36,7 @@ _EVEN: Final = (3.999999999940941908e-01, 2.222219843214978396e-01, 1.5313837699
 
 
 class Scored:
-    """The rows that get a score of PodTopologySpread: the feasible rows with the required labels.
+    """The nodes that get a score of PodTopologySpread: the feasible nodes with the required labels.
 
     Shapes: `mask` (N,).
     """
@@ -49,7 +49,7 @@ class Scored:
         self.whole = self.count == mask.size
 
     def present(self, places: Places, count: int) -> Places:
-        """Return the distinct group numbers of the scored rows; `count` is the number of all groups.
+        """Return which groups have scored nodes; `places` has the group of each node, `count` is the number of groups.
 
         Shapes: (N,) -> (found,).
         """
@@ -58,7 +58,7 @@ class Scored:
         return there.nonzero()[0]
 
     def of(self, values: NDArray[T]) -> NDArray[T]:
-        """Return values in which rows that are not scored have the value of a scored row.
+        """Return a copy of values in which nodes without a score have the value of a scored node.
 
         Shapes: (N,) -> (N,); without any such row (0,).
         """
@@ -66,7 +66,7 @@ class Scored:
 
 
 class SoftOverNodes:
-    """A soft constraint on the host name, with one topology domain for each row, included or not.
+    """A soft constraint on the host name: each node is a topology domain; nodes with equal pod counts form a group.
 
     A row's place is its number of pods; the last place is for rows without the label.
     """
@@ -81,7 +81,7 @@ class SoftOverNodes:
         self._count = 0
 
     def weighted(self, scored: Scored) -> Floats:
-        """Return the weighted number of counted pods for each group of rows that have the same number.
+        """Return the weighted number of counted pods for each group of nodes with equal numbers.
 
         Shapes: (K,), a new array.
         """
@@ -99,16 +99,16 @@ class SoftOverNodes:
         return weighted
 
     def places(self, size: int) -> Places:  # noqa: ARG002 - they are of as many rows as were scored
-        """Return the group of each row, to be called after `weighted`; the array must not be changed. Shapes: (N,)."""
+        """Return the group of each node as `weighted` computed it; the array must not be changed. Shapes: (N,)."""
         return self._places
 
     def present(self, scored: Scored) -> Places:
-        """Return the distinct group numbers of the scored rows. Shapes: (found,)."""
+        """Return which groups have scored nodes. Shapes: (found,)."""
         return scored.present(self._places, self._count)
 
 
 class SoftOverDomains:
-    """A soft constraint on a label other than the host name; its groups of rows are the topology domains."""
+    """A soft constraint on a label other than the host name; the nodes of a topology domain form a group."""
 
     __slots__ = ("_domains", "_offset", "_present", "_rows", "_sums", "counter")
 
@@ -130,11 +130,11 @@ class SoftOverDomains:
         return weighted
 
     def places(self, size: int) -> Places:
-        """Return the topology domain of each row; the array must not be changed. Shapes: (N,)."""
+        """Return the topology domain of each node; the array must not be changed. Shapes: (N,)."""
         return self._rows.of_label.of_row[:size]
 
     def present(self, scored: Scored) -> Places:
-        """Return the distinct topology domains of the scored rows, cached until rows or domains change."""
+        """Return which topology domains have scored nodes, cached until nodes or domains change."""
         return self._present.among(self._rows.of_label.of_row, self._rows.stamp, scored.mask)
 
 
@@ -142,7 +142,7 @@ SoftConstraint = SoftOverNodes | SoftOverDomains
 
 
 class SoftState(SizedState):
-    """The score's state for a pod class: its soft (ScheduleAnyway) constraints.
+    """The score's state for a class of equal pods: their soft (ScheduleAnyway) constraints.
 
     While no node has a required label, all rows are ignored, and no constraint is evaluated.
 
@@ -173,7 +173,7 @@ class SoftState(SizedState):
 
     @property
     def arrays(self) -> int:
-        """Number of arrays in the state with one element per row."""
+        """Number of arrays in the state with one element per node."""
         return ARRAYS_PER_CONSTRAINT * len(self._soft)
 
     @property
@@ -182,7 +182,7 @@ class SoftState(SizedState):
         return sum(one.counter.nbytes for one in self._soft)
 
     def finals(self, feasible: Mask) -> Scores:
-        """Return the final scores of all rows, 0 to 100, which depend on the feasible rows.
+        """Return the final scores of all nodes, 0 to 100, which depend on the feasible nodes.
 
         Shapes: (N,) -> (N,).
         """
@@ -202,7 +202,7 @@ class SoftState(SizedState):
         return finals
 
     def _by_combination(self, weighted: Sequence[Floats], scored: Scored) -> Scores:
-        """Return the scores of rows, computed once for each combination of the constraints' groups."""
+        """Return the scores of nodes, computed once for each combination of groups over all constraints."""
         size = scored.mask.size
         first, *others = self._soft
         total, places = weighted[0], first.places(size)
@@ -214,7 +214,7 @@ class SoftState(SizedState):
         return _normalized(raw, raw[present]).take(places)
 
     def _by_row(self, weighted: Sequence[Floats], scored: Scored) -> Scores:
-        """Return the scores of rows, computed row by row, if there are more combinations of groups than rows."""
+        """Return the scores of nodes, computed node by node, if there are more combinations of groups than nodes."""
         size = scored.mask.size
         total = np.zeros(size)
         for soft, part in zip(self._soft, weighted, strict=True):
@@ -230,7 +230,7 @@ def _rounded(scores: Floats) -> Scores:
 
 
 def _normalized(scores: Scores, scored: Scores) -> Scores:
-    """Invert scores in place, and scale them to 0 to 100 by the range of the scored rows."""
+    """Invert scores in place, and scale them to 0 to 100 by the range of the scored nodes."""
     highest = int(scored[scored.argmax()]) if scored.size else 0
     if highest <= 0:
         scores.fill(MAX_NODE_SCORE)

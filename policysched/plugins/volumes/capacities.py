@@ -1,4 +1,4 @@
-"""`CapacityRows`: storage that a CSI driver can provision for a StorageClass on each row (CSIStorageCapacity).
+"""`CapacityRows`: storage that a CSI driver can provision for a StorageClass on each node (CSIStorageCapacity).
 
 If several objects of a class apply to a node, kube-scheduler takes any that is large enough; here it is the one that
 allows the largest volume.
@@ -36,7 +36,7 @@ def volume_limit(capacity: CSIStorageCapacity, measure: Measure) -> Size | None:
 
 
 class CapacityRows:
-    """The storage that can be provisioned for one StorageClass on each row.
+    """The storage that can be provisioned for one StorageClass on each node.
 
     Args:
         stated: The objects of the class, each with its rows.
@@ -57,19 +57,19 @@ class CapacityRows:
         limited.sort(key=itemgetter(0, 1))
         self._limits = [limit for limit, _, _ in limited]
         self.amounts = np.array([*(amount for _, amount, _ in limited), 0], np.int64)
-        """The capacity of each CSIStorageCapacity, 0 if unset; then 0 for rows without an object. Shapes: (K + 1,)."""
+        """The capacity of each CSIStorageCapacity, 0 if unset; then 0 for nodes without an object. Shapes: (K + 1,)."""
         self._places = np.full(size, -1)
-        """For each row, the index of its CSIStorageCapacity in the sorted limits; -1 without object."""
+        """For each node, the index of its CSIStorageCapacity in the sorted limits; -1 for a node without an object."""
         for place, (_, _, rows) in enumerate(limited):
             self._places[rows] = place
 
     def enough_for(self, size: Size) -> Mask:
-        """Return the rows on which a volume of a size can be provisioned. Shapes: (N,)."""
+        """Return the nodes on which a volume of a given size can be provisioned. Shapes: (N,)."""
         enough: Mask = self._places >= bisect_left(self._limits, size)
         return enough
 
     def largest_everywhere(self, rows: Mask) -> Size | float:
-        """Return the size of the largest volume that can be provisioned on every one of some rows.
+        """Return the size of the largest volume that can be provisioned on every one of the given nodes.
 
         Shapes: (N,), at least one row.
         Missing: minus infinity if a row has no object.
@@ -78,5 +78,5 @@ class CapacityRows:
         return -np.inf if place < 0 else self._limits[place]
 
     def on_rows(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the value of each row from the values of the CSIStorageCapacities. Shapes: (K + 1,) -> (N,)."""
+        """Return a value for each node, given a value for each CSIStorageCapacity. Shapes: (K + 1,) -> (N,)."""
         return values.take(self._places)

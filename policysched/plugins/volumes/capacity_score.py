@@ -29,18 +29,18 @@ Bytes = NDArray[np.int64]
 
 
 class ChosenStorage(NamedTuple):
-    """The existing volumes of one StorageClass that a pod's claims would use on each row. Shapes: (N,)."""
+    """The existing volumes of one StorageClass that a pod's claims would use on each node. Shapes: (N,)."""
 
     requested: Bytes
     capacity: Bytes
     applies: Mask
-    """Mask of the rows on which a claim would use a volume of the StorageClass."""
+    """Mask of the nodes on which a claim would use a volume of the StorageClass."""
 
 
 def storage_scores(
     matches: Sequence[Match], provisioned: Iterable[tuple[PersistentVolumeClaim, CapacityRows]], curve: Curve, size: int
 ) -> Scores:
-    """Return the score of each row, 0 to 100, by utilization of storage; 0 if no claim can be scored.
+    """Return the score of each node, 0 to 100, by utilization of storage; 0 if no claim can be scored.
 
     Args:
         matches: The claims that take existing volumes, each with its volume on each row.
@@ -70,7 +70,7 @@ def _mean(total: Scores, classes: Scores | int) -> Scores:
 
 
 def _scores(requested: Bytes, capacity: Bytes, curve: Curve) -> Scores:
-    """Return the score of each utilization, requested by capacity, with kube-scheduler's overflows."""
+    """Return the score of each utilization (requested divided by capacity), with kube-scheduler's overflows."""
     full = (capacity == 0) | (requested > capacity)
     shares = quotients(requested * FULL, np.where(full, 1, capacity))
     return curve.take(np.where(full, FULL, shares), mode="clip")
@@ -95,7 +95,7 @@ def _chosen(matches: Sequence[Match], size: int) -> dict[str, ChosenStorage]:
 
 
 def _by_class(match: Match) -> Iterator[tuple[str, Mask, Bytes]]:
-    """Yield the StorageClasses of the volumes that a claim would use, each with these volumes and their capacities.
+    """Yield for each StorageClass of the volumes that a claim would use which volumes it has, and all capacities.
 
     Shapes: (V + 1,) for V volumes.
     """
@@ -111,7 +111,7 @@ def _by_class(match: Match) -> Iterator[tuple[str, Mask, Bytes]]:
 def _provisioned_scores(
     claims: Iterable[tuple[PersistentVolumeClaim, CapacityRows]], curve: Curve, size: int
 ) -> Scores:
-    """Return the scores of rows by utilization of the storage from which volumes would be provisioned.
+    """Return the scores of nodes by utilization of the storage from which volumes would be provisioned.
 
     The last claim of a class determines the capacity.
     """

@@ -1,4 +1,4 @@
-"""Chooses existing volumes for unbound claims on each row: first volumes reserved for the claim, then the smallest.
+"""Chooses existing volumes for unbound claims on each node: first volumes reserved for the claim, then the smallest.
 
 The volumes of a class are tried in ascending order of size, until each row has a volume.
 
@@ -33,7 +33,7 @@ Usable: TypeAlias = Callable[[Collection[str], Collection[bytes]], Iterator[Free
 
 
 class Match:
-    """A claim, with the volume that it would use on each row."""
+    """A claim, with the volume that it would use on each node."""
 
     __slots__ = ("choice", "claim", "rows", "volumes")
 
@@ -45,17 +45,17 @@ class Match:
 
     @property
     def open(self) -> Mask:
-        """Return a mask of the rows on which no volume is chosen yet, as a new array."""
+        """Return a mask of the nodes on which no volume is chosen yet, as a new array."""
         mask: Mask = np.ones(self.rows, np.bool_) if self.choice is None else self.choice == NONE
         return mask
 
     def at(self, row: int) -> PersistentVolume | None:
-        """Return the volume that is chosen on a row; None if no volume is chosen."""
+        """Return the volume that is chosen on a node; None if no volume is chosen."""
         index = NONE if self.choice is None else int(self.choice[row])
         return None if index == NONE else self.volumes[index]
 
     def take(self, volume: PersistentVolume, rows: Mask | RowNumbers) -> None:
-        """Choose a volume for the claim on some rows."""
+        """Choose a volume for the claim on the given nodes."""
         if self.choice is None:
             self.choice = np.full(self.rows, NONE, np.int32)
         self.choice[rows] = len(self.volumes)
@@ -76,7 +76,7 @@ def requested(claim: PersistentVolumeClaim) -> Quantity:
 
 
 class Candidates:
-    """The free volumes of a claim's class that are large enough, smallest first; each is evaluated when needed."""
+    """The free volumes of a claim's StorageClass that are large enough, smallest first; evaluated one by one."""
 
     __slots__ = ("_claim", "_found", "_more", "_selected", "_selector", "_suits")
 
@@ -89,7 +89,7 @@ class Candidates:
         """Whether the claim's selector matches, by the labels of volumes."""
 
     def usable(self, used_up: Collection[str], reached: Collection[bytes]) -> Iterator[FreeVolume]:
-        """Yield the volumes that the claim can use, except volumes with some names or node affinities.
+        """Yield the volumes that the claim can use, except volumes with given names or node affinities.
 
         Args:
             used_up: Names of volumes that are not yielded.
@@ -124,7 +124,7 @@ class Candidates:
 
 
 class Matcher:
-    """Chooses a volume for each claim of a pod on each row; on a row, a volume is chosen for one claim only.
+    """Chooses a volume for each claim of a pod on each node; on a node, a volume is chosen for one claim only.
 
     To bound the work for a pod with very many claims, or with one claim very often:
 
@@ -158,15 +158,15 @@ class Matcher:
         self._tables: dict[str, VolumeTable] = {}
         """The table of free volumes of each StorageClass."""
         self._taken: dict[str, Mask] = {}
-        """The rows on which each volume is chosen, by name of the volume."""
+        """The nodes on which each volume is chosen, by name of the volume."""
         self._left: dict[str, RowNumbers] = {}
-        """The rows on which each volume is not chosen yet, by name, for volumes that few rows can reach."""
+        """The nodes on which each volume is still free, by name, for volumes that only few nodes can reach."""
         self._used_up: set[str] = set()
         self._nothing_for: set[Hashable] = set()
-        """The keys of claims for which no volume is left; `_asked_of_free` returns the key."""
+        """The keys, as `_asked_of_free` returns them, of claims for which no volume is left."""
 
     def match(self, claim: PersistentVolumeClaim) -> Match | str | None:
-        """Choose a volume for a claim on each row; return None if no row has a volume, a text for an invalid claim."""
+        """Choose a volume for a claim on each node; return None if no node has one, a text for an invalid claim."""
         asked = self._asked_of_free(claim) if self._many else None
         if asked is not None and asked in self._nothing_for:
             return None
@@ -178,7 +178,7 @@ class Matcher:
         return None
 
     def _asked_of_free(self, claim: PersistentVolumeClaim) -> Hashable | None:
-        """Return a key of claims that can use the same volumes; None for claims with a selector or reserved volumes.
+        """Return a key shared by claims that can use the same volumes; None for a claim with selector or own volumes.
 
         For a class without volumes, the key is the class.
         """
@@ -214,7 +214,7 @@ class Matcher:
         return partial(table.usable, table.suiting(claim, selector, size))
 
     def _choose_meant(self, made: Match) -> Mask:
-        """Choose volumes whose claimRef names the claim; return the rows that can use any other volume instead.
+        """Choose volumes whose claimRef names the claim; return the nodes on which other volumes may be chosen instead.
 
         A row that does not reach the first of these volumes gets no volume.
         """
@@ -229,7 +229,7 @@ class Matcher:
         return undecided
 
     def _choose_free(self, made: Match, undecided: Mask, usable: Usable) -> None:
-        """Choose the smallest free volume on each undecided row, and remove these rows from `undecided`."""
+        """Choose the smallest free volume on each undecided node, and remove these nodes from `undecided`."""
         reached: set[bytes] = set()
         open_rows = int(np.count_nonzero(undecided))
         for _, name, volume, affinity in usable(self._used_up, reached):
@@ -250,7 +250,7 @@ class Matcher:
                 reached.add(affinity)
 
     def _take_few(self, made: Match, volume: PersistentVolume, reached: RowNumbers, undecided: Mask) -> int:
-        """Choose a volume on the undecided ones of few rows; return their number, and remove them from `undecided`."""
+        """Choose a volume on the undecided nodes of `reached`; remove them from `undecided`; return their number."""
         has_none = undecided[reached]
         rows = reached[has_none]
         if rows.size:
@@ -263,7 +263,7 @@ class Matcher:
         return int(rows.size)
 
     def _take(self, made: Match, volume: PersistentVolume, rows: Mask, reached: Mask) -> Mask:
-        """Choose a volume on the given rows that can reach the volume; return the rows on which it is chosen."""
+        """Choose a volume on those of the given nodes that can reach it; return these nodes."""
         rows = rows & reached
         if np.count_nonzero(rows):
             made.take(volume, rows)
@@ -274,7 +274,7 @@ class Matcher:
         return rows
 
     def _note(self, name: str, rows: Mask, reached: Mask) -> None:
-        """Record on which rows a volume is chosen, and whether all rows that can reach it have chosen it."""
+        """Record the nodes on which a volume is chosen, and whether it is now chosen on all nodes that can reach it."""
         taken = self._taken.get(name)
         self._taken[name] = rows if taken is None else taken | rows
         if not np.count_nonzero(reached & ~self._taken[name]):

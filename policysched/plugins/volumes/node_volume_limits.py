@@ -46,14 +46,14 @@ from policysched.state.volumes.csi_names import CountingError, CSIVolumeName, cs
 
 REASON: Final = "node(s) exceed max volume count"
 EXCEEDED, WITHOUT_NODE, WITH_NODE, MISSING = 1, 2, 3, 4
-"""Reason codes; from MISSING on, a code is an index of the required drivers and then of the errors."""
+"""Reason codes; a code from MISSING on is MISSING plus an index into the required drivers, then into the errors."""
 
 Brought = frozenset[CSIVolumeName] | CountingError
 
 
 @dataclass(frozen=True, slots=True)
 class AddedVolumes:
-    """The filter's state: CSI volumes that a pod would add to a row, with and without a CSINode object."""
+    """The filter's state: CSI volumes that a pod would add to a node that has a CSINode object, or has none."""
 
     cluster: Cluster
     with_node: Brought
@@ -61,7 +61,7 @@ class AddedVolumes:
     required: tuple[str, ...]
     """The sorted names of drivers that a node must have for the pod's volumes."""
     errors: tuple[tuple[int, str], ...]
-    """The rows on which volumes of placed pods are invalid, each with the error."""
+    """The row numbers of the nodes on which volumes of placed pods are invalid, each with the error."""
 
 
 def _may_be_csi(pod: Pod) -> bool:
@@ -85,7 +85,7 @@ def _is_required(driver: str, cluster: Cluster) -> bool:
 
 
 def _exceeds(state: AddedVolumes, brought: Collection[CSIVolumeName], rows: Rows) -> Mask:
-    """Return the rows on which a driver would exceed its limit; volumes that the row already has do not count."""
+    """Return the nodes on which a driver would exceed its limit; volumes that the node already has do not count."""
     attachments = state.cluster.attachments
     exceeds: Mask = np.zeros(row_count(state.cluster.nodes, rows), np.bool_)
     by_driver: dict[str, list[CSIVolumeName]] = {}
@@ -100,7 +100,7 @@ def _exceeds(state: AddedVolumes, brought: Collection[CSIVolumeName], rows: Rows
 
 
 def _new(volumes: Sequence[CSIVolumeName], cluster: Cluster, rows: Rows) -> NDArray[np.int64] | int:
-    """Return the number of volumes that are new on each row, or a single number if it is the same for all rows."""
+    """Return the number of volumes that are new on each node, or a single number if it is the same for all nodes."""
     there = [held for held in map(cluster.attachments.rows_with, volumes) if held]
     if not there:
         return len(volumes)
@@ -186,7 +186,7 @@ class NodeVolumeLimits(PerPod, WhatIfFilter[AddedVolumes]):
         return AddedVolumes(cluster, with_node, without_node, required, errors)
 
     def filter(self, state: AddedVolumes, rows: Rows) -> Codes:
-        """Reject rows on which a CSI driver is missing or would exceed its limit."""
+        """Reject nodes on which a CSI driver is missing or would exceed its limit."""
         attachments = state.cluster.attachments
         has_node = attachments.has_csi_node[rows]
         codes = np.zeros(row_count(state.cluster.nodes, rows), np.int32)
@@ -203,11 +203,11 @@ class NodeVolumeLimits(PerPod, WhatIfFilter[AddedVolumes]):
         return codes
 
     def reads_other_rows(self, state: AddedVolumes) -> bool:  # noqa: ARG002 - the same for all states
-        """Return False, because the filter reads only the row itself."""
+        """Return False: the result for a node depends on this node alone."""
         return False
 
     def filter_changed(self, state: AddedVolumes, changed: ChangedRow) -> Status | None:
-        """Return the rejection of a simulated row, or None if the volumes fit.
+        """Return the rejection of a simulated node, or None if the volumes fit.
 
         Cost: O(volumes of the row's pods) in built-in loops.
         """
@@ -244,7 +244,7 @@ class NodeVolumeLimits(PerPod, WhatIfFilter[AddedVolumes]):
 
     @staticmethod
     def _mark_errors(state: AddedVolumes, rows: Rows, codes: Codes, limited: Mask) -> None:
-        """Set the reason codes of the rows on which volumes of placed pods are invalid."""
+        """Set the reason codes of the nodes on which volumes of placed pods are invalid."""
         if not state.errors:
             return
         marks = np.zeros(state.cluster.nodes.columns.capacity, np.int32)

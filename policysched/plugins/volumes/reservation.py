@@ -99,7 +99,7 @@ class VolumeReservation:
             self._versions[f"claim {claim.key}"] = await handle.client.select_node(claim, self._node)
 
     def _objects(self) -> list[object]:
-        """Return the objects that decide whether the volumes are bound; a check is repeated only after one changes."""
+        """Return the objects that decide whether the volumes are bound; a change of one of them repeats the check."""
         nodes, storage = self._cluster.nodes, self._storage
         row = nodes.row_of.get(self._node, -1)
         claims = [storage.claims.stored(claim.key) for claim in self._provisions]

@@ -133,13 +133,13 @@ class VolumeBinding(ScoresInRange, PerPod, FilterPlugin[VolumeRows], ScorePlugin
         self.hints = (*self.hints, changed_capacity)
         self._reach: VolumeTopology | None = None
         self._latest: tuple[Pod, VolumeRows] | None = None
-        """The last pod that was filtered and not scored yet, with its results."""
+        """The pod that was filtered last and is not scored yet, with its results."""
         if curve is not None:
             self.class_score = AlwaysZeroScore(self.name)
             self.scores_after_pre_filter = self.scores_after_filter = True
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> PreparedFilter[VolumeRows]:
-        """Return the results of the pod's claims on every row; SKIP for pods without claims."""
+        """Return the results of the pod's claims on every node; SKIP for pods without claims."""
         claims = claims_of(pod, cluster.storage)
         if not isinstance(claims, Claims):
             return SKIP if claims is None else claims
@@ -149,17 +149,17 @@ class VolumeBinding(ScoresInRange, PerPod, FilterPlugin[VolumeRows], ScorePlugin
         return found
 
     def filter(self, state: VolumeRows, rows: Rows) -> Codes:
-        """Return for each row the reason code of the pod's claims; 0 if they fit."""
+        """Return for each node the reason code of the pod's claims; 0 if they fit."""
         return state.codes[rows]
 
     def reason(self, state: VolumeRows, code: int) -> Status:
-        """Return the status that a reason code stands for, with all reasons."""
+        """Return the rejection status that a reason code of the filter stands for, with all reasons."""
         if code >= FAILED:
             return Status(Code.ERROR, (state.errors[code - FAILED],))
         return unresolvable(*(text for bit, text in REASONS.items() if code & bit))
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> Scores | Nothing:
-        """Return the scores of all rows by utilization of storage; 0 for pods without claims."""
+        """Return the scores of all nodes by utilization of storage; 0 for pods without claims."""
         if self._curve is None:
             return SKIP
         latest, self._latest = self._latest, None
@@ -170,7 +170,7 @@ class VolumeBinding(ScoresInRange, PerPod, FilterPlugin[VolumeRows], ScorePlugin
         return np.zeros(cluster.nodes.size, np.int64) if found is None else found.scores(self._curve)
 
     def score(self, state: Scores, rows: Rows) -> Scores:
-        """Return the scores of rows by utilization of storage."""
+        """Return the scores of nodes by utilization of storage."""
         return state[rows]
 
     def reserve(self, assumed: AssumedPod) -> Status | None:
@@ -207,7 +207,7 @@ class VolumeBinding(ScoresInRange, PerPod, FilterPlugin[VolumeRows], ScorePlugin
         return Status(Code.ERROR, (problem,)) if problem else None
 
     def _rows(self, claims: Claims, cluster: Cluster) -> VolumeRows:
-        """Return the results of the pod's claims on every row; which nodes can reach a volume is cached."""
+        """Return the results of the pod's claims on every node; which nodes can reach a volume is cached."""
         cluster.attachments.refresh()
         if self._reach is None or not self._reach.is_in(cluster):
             self._reach = VolumeTopology(cluster, measure=self._measure)

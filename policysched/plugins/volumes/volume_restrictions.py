@@ -54,7 +54,7 @@ class Conflicts:
     cluster: Cluster
     disks: Disks
     rows: Mapping[int, int]
-    """The number of pods on each row that use a disk of the pod in a conflicting way."""
+    """The number of pods on each node that use a disk of the pod in a conflicting way."""
     claims: ExclusiveClaims
     in_use: int
     """The number of the pod's ReadWriteOncePod claims that placed pods use."""
@@ -78,7 +78,7 @@ class Disks:
         return any(disk in self._writable and (self._writable[disk] or not read_only) for disk, read_only in theirs)
 
     def conflicting(self, users: VolumeUsers) -> set[str]:
-        """Return the identities of the given placed pods that use one of the disks in a conflicting way.
+        """Return the identities of the placed pods that use one of the disks in a conflicting way.
 
         Cost: O(disks and their users), however many volumes other pods have.
         """
@@ -153,7 +153,7 @@ class VolumeRestrictions(PerPod, WhatIfFilter[Conflicts]):
         return Conflicts(cluster, disks, rows, claims, in_use)
 
     def filter(self, state: Conflicts, rows: Rows) -> Codes:
-        """Reject rows with a conflicting disk; reject all rows if a ReadWriteOncePod claim is in use."""
+        """Reject nodes with a conflicting disk; reject all nodes if a ReadWriteOncePod claim is in use."""
         nodes = state.cluster.nodes
         codes = np.full(row_count(nodes, rows), CLAIM if state.in_use else 0, np.int32)
         numbers = np.arange(nodes.columns.capacity)[rows]
@@ -161,7 +161,7 @@ class VolumeRestrictions(PerPod, WhatIfFilter[Conflicts]):
         return codes
 
     def filter_changed(self, state: Conflicts, changed: ChangedRow) -> Status | None:
-        """Return the rejection if a disk or a claim is in use on a simulated row, else None.
+        """Return the rejection if a disk or a claim is in use on a simulated node, else None.
 
         A claim is counted once, and each volume of a removed pod subtracts one: at most one pod uses a claim.
         """

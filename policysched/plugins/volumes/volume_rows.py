@@ -1,4 +1,4 @@
-"""`VolumeRows`: the results of a pod's volume claims on each row: reason codes, scores, and the volumes to use.
+"""`VolumeRows`: the results of a pod's volume claims on each node: reason codes, scores, and the volumes to use.
 
 Shapes: N rows in use.
 Source: plugins/volumebinding/binder.go (FindPodVolumes, checkBoundClaims, findMatchingVolumes, checkVolumeProvisions,
@@ -36,7 +36,7 @@ FAILED: Final = 16
 
 
 class VolumeRows:
-    """The results of a pod's volume claims on each row: reason codes, and the volumes that the pod would use.
+    """The results of a pod's volume claims on each node: reason codes, and the volumes that the pod would use.
 
     Each reason is one bit of a row's code, so a row can have several reasons; the codes of errors begin at FAILED.
 
@@ -52,26 +52,26 @@ class VolumeRows:
         self.errors: list[str] = []
         self.matches: list[Match] = []
         self.provisions: list[tuple[PersistentVolumeClaim, Mask]] = []
-        """The claims for which volumes would be provisioned, each with the rows where that is possible."""
+        """The claims for which volumes would be provisioned, each with the nodes where that is possible."""
         self._everywhere = reach.everywhere
         self._allowed_of: dict[str, Mask] = {}
         self._room: dict[str, tuple[Mask, Size | float]] = {}
-        """By StorageClass, the rows that its last claim left feasible, and the largest volume that fits all of them."""
+        """By StorageClass, the nodes that its last claim left feasible, and the largest volume that all of them fit."""
         self._check_bound(claims)
         if claims.waiting:
             self._check_waiting(claims)
 
     def bindings(self, row: int) -> list[tuple[PersistentVolume, PersistentVolumeClaim]]:
-        """Return the existing volumes that the pod would use on a row, each with its claim."""
+        """Return the existing volumes that the pod would use on a node, each with its claim."""
         found = ((one.at(row), one.claim) for one in self.matches)
         return [(volume, claim) for volume, claim in found if volume is not None]
 
     def provisioned(self, row: int) -> list[PersistentVolumeClaim]:
-        """Return the claims for which a volume would be provisioned on a row."""
+        """Return the claims for which a volume would be provisioned on a node."""
         return [claim for claim, rows in self.provisions if rows[row]]
 
     def scores(self, curve: Curve) -> Scores:
-        """Return the scores of rows by storage utilization. Shapes: (N,)."""
+        """Return the scores of nodes by storage utilization. Shapes: (N,)."""
         return storage_scores(self.matches, self._limited(), curve, self.codes.size)
 
     def _limited(self) -> Iterator[tuple[PersistentVolumeClaim, CapacityRows]]:
@@ -89,7 +89,7 @@ class VolumeRows:
                 yield claim, self._reach.capacities(of_class.metadata.name)
 
     def _check_bound(self, claims: Claims) -> None:
-        """Evaluate the volumes of bound claims; of several volumes that reject a row, the first sets the reason."""
+        """Evaluate the volumes of bound claims; of several volumes that reject a node, the first sets the reason."""
         asked = self._everywhere
         for name in dict.fromkeys(claim.spec.volume_name for claim in claims.bound):
             volume = self._storage.volumes.get(name)
@@ -118,7 +118,7 @@ class VolumeRows:
             asked = self._provision(claim, asked if rows is self._everywhere else asked & rows, asked)
 
     def _on_selected(self, claims: list[PersistentVolumeClaim], asked: Mask) -> Mask:
-        """Reject the rows that are not the selected nodes of claims; return the rows that are not rejected."""
+        """Reject the nodes other than the selected nodes of claims; return the nodes that are not rejected."""
         names = self._cluster.nodes.name.data[: self.codes.size]
         for node in dict.fromkeys(claim.metadata.annotations[SELECTED_NODE] for claim in claims):
             here = names == self._cluster.strings.find(node)
@@ -131,7 +131,7 @@ class VolumeRows:
     def _match(
         self, claims: list[PersistentVolumeClaim], asked: Mask
     ) -> list[tuple[PersistentVolumeClaim, Mask]] | None:
-        """Choose existing volumes for claims; return the claims without volume, with their rows; None after an error.
+        """Choose existing volumes for claims; return claims with the nodes where they got none; None after an error.
 
         A claim without a volume on any row is returned once, even if several volumes of the pod name it.
         """
@@ -157,7 +157,7 @@ class VolumeRows:
         return unmatched
 
     def _provision(self, claim: PersistentVolumeClaim, needed: Mask, asked: Mask) -> Mask:
-        """Reject the rows on which no volume can be provisioned for a claim; return the rows that are not rejected.
+        """Reject the nodes on which no volume can be provisioned for a claim; return the nodes that are not rejected.
 
         Cost: O(nodes), unless the rows are those of the previous claim of the class and all have room.
         """
@@ -191,7 +191,7 @@ class VolumeRows:
         return asked
 
     def _has_known_room(self, claim: PersistentVolumeClaim, name: str, rows: Mask) -> bool:
-        """Return whether an earlier claim of the class left the same rows, all with room for this claim."""
+        """Return whether an earlier claim of the StorageClass left the same nodes, all with room for this claim."""
         room = self._room.get(name)
         if room is None or room[0] is not rows:
             return False
@@ -199,7 +199,7 @@ class VolumeRows:
         return amount is None or self._reach.measure(amount) <= room[1]
 
     def _note_room(self, of_class: StorageClass, rows: Mask) -> None:
-        """Store the rows that a claim left feasible, and the largest volume of the class that fits all of them."""
+        """Store the nodes that a claim left feasible, and the largest volume of its class that fits each of them."""
         if not np.count_nonzero(rows):
             return
         least: Size | float = math.inf
@@ -212,7 +212,7 @@ class VolumeRows:
         return driver is not None and bool(driver.spec.storage_capacity)
 
     def _enough(self, claim: PersistentVolumeClaim, of_class: StorageClass) -> Mask:
-        """Return the rows on which the driver has enough capacity for a claim."""
+        """Return the nodes on which the driver has enough capacity for a claim."""
         amount = claim.spec.resources.requests.get("storage")
         if amount is None or not self._has_capacities(of_class):
             return self._everywhere

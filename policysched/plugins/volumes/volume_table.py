@@ -20,11 +20,11 @@ from policysched.state.volumes.storage import FreeVolume
 FILESYSTEM: Final = "Filesystem"
 """The default volumeMode of claims and volumes."""
 FEW: Final = 64
-"""Number of volumes with the same text from which the bit set of the text is cached."""
+"""Number of volumes with the same text beyond which the bit set of the text is cached."""
 
 
 class VolumeTable:
-    """The free volumes of one StorageClass as bit sets, without volumes that are chosen on all nodes they reach.
+    """The free volumes of one StorageClass as bit sets, without volumes that are chosen on all nodes they can reach.
 
     Args:
         volumes: The volumes, the smallest first.
@@ -60,7 +60,7 @@ class VolumeTable:
         return found if selector is None or not found else found & self._selected(selector)
 
     def usable(self, suiting: int, used_up: Collection[str], reached: Collection[bytes]) -> Iterator[FreeVolume]:
-        """Yield the volumes of a bit set, smallest first, without the volumes to skip.
+        """Yield the volumes of a bit set, smallest first, except the volumes to skip.
 
         Args:
             suiting: The set.
@@ -109,7 +109,7 @@ class VolumeTable:
 
 
 class PlacesByText:
-    """The indices of volumes by a text that they have, such as the value of a label.
+    """The indices of volumes by a text of the volume, such as the value of a label.
 
     Args:
         size: The number of volumes.
@@ -126,14 +126,14 @@ class PlacesByText:
             for text in texts:
                 self._places[text].append(place)
         self.all = bits((place for places in self._places.values() for place in places), size)
-        """The bit set of the volumes that have any text."""
+        """The bit set of the volumes that have at least one text."""
 
     def among(self, texts: Set[str]) -> Set[str]:
-        """Return those of some texts that at least one volume has."""
+        """Return those of the given texts that at least one volume has."""
         return self._places.keys() & texts
 
     def having(self, *texts: str) -> int:
-        """Return the bit set of the volumes that have one of the texts."""
+        """Return the bit set of the volumes that have one of the given texts."""
         found, few = 0, list[int]()
         for text in texts:
             places = self._places.get(text, ())

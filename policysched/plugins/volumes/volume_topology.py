@@ -1,4 +1,4 @@
-"""`VolumeTopology`: the rows that match volumes' node affinity and StorageClasses' allowed topologies.
+"""`VolumeTopology`: the nodes that match volumes' node affinity and StorageClasses' allowed topologies.
 
 Field requirements in the node affinity of a volume match no node, and so do selectors that cannot be parsed.
 
@@ -33,19 +33,19 @@ from policysched.plugins.volumes.capacities import CapacityRows, Measure
 from policysched.state.tables.interner import MISSING
 
 KEPT = 256
-"""Maximum number of cached masks of rows."""
+"""Maximum number of cached masks of nodes."""
 MOST_AFFINITIES = 1 << 16
 """Maximum number of cached node affinities of volumes."""
 MOST_ROWS = 2 << 20
-"""Maximum number of cached rows of all topologies together."""
+"""Maximum number of cached row numbers of all topologies together."""
 FEW_ROWS = 16
-"""Maximum number of a volume's rows that are cached as a list; more rows are cached as a mask."""
+"""Maximum number of a volume's nodes that are cached as row numbers; more nodes are cached as a mask."""
 _ENCODER = msgspec.json.Encoder()
 Demands: TypeAlias = tuple[LabelRequirement, ...]
 
 
 class VolumeTopology:
-    """The rows that can reach each volume; cached by node affinity until a node changes.
+    """The nodes that can reach each volume; cached by the volume's node affinity until a node changes.
 
     Callers must not change the masks.
 
@@ -76,19 +76,19 @@ class VolumeTopology:
         self.measure = measure
         self._masks: LRUCache[bytes, Mask] = LRUCache(KEPT)
         self._rows_of: LRUCache[bytes, RowNumbers] = LRUCache(MOST_ROWS, lambda rows: 1 + rows.size)
-        """The rows that match the topology of a CSIStorageCapacity, by topology."""
+        """The nodes that match the topology of a CSIStorageCapacity, by topology."""
         self._demands: LRUCache[bytes, Demands] = LRUCache(MOST_AFFINITIES)
-        """The label values that a node affinity with a single term requires, if these are few, by affinity."""
+        """The label values that a node affinity with a single term requires, by affinity; empty if they are many."""
         self._few: LRUCache[bytes, RowNumbers | None] = LRUCache(MOST_AFFINITIES)
-        """The rows that match a node affinity if these are few; None for other affinities."""
+        """The row numbers of the nodes that match a node affinity if these are few; None for other affinities."""
         self._rows_by_value: dict[str, dict[int, RowNumbers]] = {}
-        """The rows by label key and value, for the labels of topologies."""
+        """The row numbers of the nodes by label key and value, for the labels of topologies."""
         self._capacities: dict[str, tuple[int, CapacityRows]] = {}
-        """The storage on each row by StorageClass, with the version of the CSIStorageCapacities."""
+        """The storage on each node by StorageClass, with the version of the CSIStorageCapacities."""
         self._seen = (-1, 0)
         self._rows: slice
         self.everywhere: Mask
-        """Mask of all rows."""
+        """Mask of all nodes."""
         self.refresh()
 
     def is_in(self, cluster: Cluster) -> bool:
@@ -96,7 +96,7 @@ class VolumeTopology:
         return self._cluster is cluster
 
     def refresh(self) -> None:
-        """Drop the cached rows if nodes changed or rows were added."""
+        """Drop the cached results if nodes changed or were added."""
         now = (self._cluster.journal.about_nodes, self._cluster.nodes.size)
         if self._seen != now:
             self._seen = now
@@ -109,7 +109,7 @@ class VolumeTopology:
             self.everywhere = np.ones(self._rows.stop - self._rows.start, np.bool_)
 
     def holds(self, affinity: VolumeNodeAffinity | None, key: bytes = b"") -> Mask:
-        """Return the rows that match a volume's node affinity.
+        """Return the nodes that match a volume's node affinity.
 
         Args:
             affinity: The node affinity.
@@ -126,7 +126,7 @@ class VolumeTopology:
         return mask
 
     def few_rows(self, affinity: VolumeNodeAffinity | None, key: bytes) -> RowNumbers | None:
-        """Return the rows that match a volume's node affinity if these are few, as for a local volume; else None.
+        """Return the nodes that match a volume's node affinity if these are few, as for a local volume; else None.
 
         The cost is a lookup in a table, without an operation on all nodes.
 
@@ -151,7 +151,7 @@ class VolumeTopology:
         return rows
 
     def of(self, volume: PersistentVolume) -> tuple[Mask, Mask | None, str]:
-        """Return the rows that can reach a bound volume; for a volume migrated to a CSI driver, by the driver's labels.
+        """Return the nodes that can reach a bound volume; if it is migrated to a CSI driver, by the driver's labels.
 
         Returns:
             The rows that reach the volume; the rows with an error, or None; the error.
@@ -170,7 +170,7 @@ class VolumeTopology:
         return np.where(moved, self._holds_for_driver(volume, migration), plain), None, ""
 
     def _holds_for_driver(self, volume: PersistentVolume, migration: Migration) -> Mask:
-        """Return the rows on which the CSI driver's labels match a volume's node affinity."""
+        """Return the nodes on which the CSI driver's labels match a volume's node affinity."""
         key = _ENCODER.encode([migration.driver, volume.spec.node_affinity, volume.metadata.labels])
         mask = self._masks.get(key)
         if mask is None:
@@ -178,7 +178,7 @@ class VolumeTopology:
         return mask
 
     def allowed(self, of_class: StorageClass) -> Mask:
-        """Return the rows on which a StorageClass may provision volumes, by its allowed topologies."""
+        """Return the nodes on which a StorageClass may provision volumes, by its allowed topologies."""
         if not of_class.allowed_topologies:
             return self.everywhere
         key = b"topologies" + _ENCODER.encode(of_class.allowed_topologies)
@@ -188,7 +188,7 @@ class VolumeTopology:
         return mask
 
     def capacities(self, name: str) -> CapacityRows:
-        """Return the storage that the driver of a StorageClass can provision on each row.
+        """Return the storage that the driver of a StorageClass can provision on each node.
 
         Cost: O(capacities) after a change of a capacity; O(nodes) for each label of a topology after a change of nodes.
         """
@@ -205,7 +205,7 @@ class VolumeTopology:
         return known[1]
 
     def _rows_of_topology(self, topology: LabelSelector) -> RowNumbers:
-        """Return the rows that match a topology's label selector; an invalid selector matches no row."""
+        """Return the nodes that match a topology's label selector; an invalid selector matches no node."""
         key = _ENCODER.encode(topology)
         rows = self._rows_of.get(key)
         if rows is None:
@@ -218,7 +218,7 @@ class VolumeTopology:
         return rows
 
     def _rows_with(self, requirements: tuple[LabelRequirement, ...] | None) -> RowNumbers:
-        """Return the rows that match label requirements, looked up in an index of label values."""
+        """Return the nodes that match label requirements, looked up in an index of label values."""
         if requirements is None:
             return NO_ROWS
         first = next((one for one in requirements if one.operator is Operator.IN), None)
@@ -234,7 +234,7 @@ class VolumeTopology:
         return rows[_holds(NodeSelectorMatcher(terms=(NodeTerm(others),)), self._cluster, rows)]
 
     def _by_value(self, key: str) -> dict[int, RowNumbers]:
-        """Return the rows of each value of a label."""
+        """Return the row numbers of the nodes with each value of a label."""
         if key not in self._rows_by_value:
             codes = self._cluster.nodes.labels(key)[: self._cluster.nodes.size]
             order = codes.argsort(kind="stable")
@@ -246,7 +246,7 @@ class VolumeTopology:
 
 
 def _demands(required: NodeSelector) -> Demands:
-    """Return the label values that a node affinity requires; None if there are many, or several terms."""
+    """Return the label requirements of a node affinity with one term and few values; empty for other affinities."""
     terms = lenient_node_selector(required).terms or ()
     if len(terms) != 1:
         return ()

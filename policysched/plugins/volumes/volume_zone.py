@@ -106,7 +106,7 @@ def _topology_changed(pod: Pod, change: Change, cluster: Cluster) -> bool:  # no
 
 
 def _outside(topologies: Iterable[Topology], nodes: NodeTable, rows: Rows) -> Mask:
-    """Return the rows that have zone or region labels, but not an allowed value of a topology. Shapes: (R,)."""
+    """Return the nodes that have zone or region labels, but not an allowed value of one of them. Shapes: (R,)."""
     columns = {key: nodes.labels(key)[rows] for key in LABELS}
     labelled: Mask = np.zeros(row_count(nodes, rows), np.bool_)
     for column in columns.values():
