@@ -93,73 +93,85 @@ class PluginEntry:
 @lru_cache(maxsize=8)
 def plugin_entries(release: Release = DEFAULT) -> Mapping[str, PluginEntry]:
     """Return a release's plugin entries in their default order, then the plugins that are disabled by default."""
-    narrows = release.node_name_narrows
-    filter_only = "filter+" if narrows else "filter"
-    node_name = {"NodeName": PluginEntry(filter_only, partial(NodeName, narrows=narrows))}
-    unschedulable = {"NodeUnschedulable": PluginEntry(filter_only, NodeUnschedulable)}
-    binding = partial(volume_binding, measure=exact_value if release.exact_capacities else value)
-    volume_arguments = ScoringArguments if release.scores_storage_capacity else VolumeBindingArguments
-    post_filter = (
-        "postFilter podGroupPostFilter" if "podGroupPostFilter" in release.configuration_fields else "postFilter"
-    )
     return {
         "SchedulingGates": PluginEntry("preEnqueue", SchedulingGates),
         "PrioritySort": PluginEntry("queueSort", PrioritySort),
-        **(node_name | unschedulable if release.node_name_is_first else unschedulable | node_name),
-        "TaintToleration": PluginEntry(f"{filter_only} score+", TaintToleration, weight=3),
+        **_node_entries(release),
         "NodeAffinity": PluginEntry("filter+ score+", node_affinity, NodeAffinityArguments, weight=2),
         "NodePorts": PluginEntry("filter+", NodePorts),
-        "NodeResourcesFit": PluginEntry(
-            "filter+ score+ placementScore",
-            partial(
-                node_resources_fit,
-                scores_pod_level=release.fit_scores_pod_level,
-                shrinking_wakes=release.shrinking_node_wakes,
-            ),
-            FitArguments,
-            weight=1,
-        ),
-        "VolumeRestrictions": PluginEntry("filter+", VolumeRestrictions),
-        "NodeVolumeLimits": PluginEntry(
-            "filter+", partial(NodeVolumeLimits, requires_drivers=release.missing_driver_rejects)
-        ),
-        "VolumeBinding": PluginEntry("filter+ score+ reserve preBind", binding, volume_arguments),
-        "VolumeZone": PluginEntry("filter+", VolumeZone),
-        "PodTopologySpread": PluginEntry(
-            "filter+ score+",
-            partial(pod_topology_spread, empty_counts=release.empty_spreading_counts),
-            SpreadArguments,
-            weight=2,
-        ),
-        "InterPodAffinity": PluginEntry(
-            "filter+ score+",
-            partial(inter_pod_affinity, merges_namespaces=release.merges_namespaces),
-            AffinityArguments,
-            weight=2,
-        ),
-        "DynamicResources": PluginEntry(
-            f"preEnqueue filter+ {post_filter} score reserve preBind",
-            partial(
-                dynamic_resources,
-                reports_no_deallocation=release.no_deallocation_is_reported,
-                frees_for_constrained=not release.topology_aware,
-            ),
-            DynamicResourcesArguments,
-            weight=2,
-        ),
-        "DefaultPreemption": _default_preemption(release, post_filter),
+        "NodeResourcesFit": _node_resources_fit(release),
+        **_volume_entries(release),
+        "PodTopologySpread": _pod_topology_spread(release),
+        "InterPodAffinity": _inter_pod_affinity(release),
+        "DynamicResources": _dynamic_resources(release),
+        "DefaultPreemption": _default_preemption(release),
         "NodeResourcesBalancedAllocation": PluginEntry("score+", balanced_allocation, BalanceArguments, weight=1),
-        "ImageLocality": PluginEntry(
-            "score", partial(ImageLocality, volumes_count=release.image_volumes_count), weight=1
-        ),
+        "ImageLocality": _image_locality(release),
         "DefaultBinder": PluginEntry("bind", DefaultBinder),
         "NodeDeclaredFeatures": PluginEntry("filter+", NodeDeclaredFeatures),
         **_optional_entries(release),
     }
 
 
-def _default_preemption(release: Release, post_filter: str) -> PluginEntry:
-    """Return the entry of DefaultPreemption; `post_filter` names the PostFilter points of the release."""
+def _node_entries(release: Release) -> dict[str, PluginEntry]:
+    """Return the entries of NodeUnschedulable, NodeName and TaintToleration in the order of the release."""
+    narrows = release.node_name_narrows
+    points = "filter+" if narrows else "filter"
+    node_name = {"NodeName": PluginEntry(points, partial(NodeName, narrows=narrows))}
+    unschedulable = {"NodeUnschedulable": PluginEntry(points, NodeUnschedulable)}
+    return {
+        **(node_name | unschedulable if release.node_name_is_first else unschedulable | node_name),
+        "TaintToleration": PluginEntry(f"{points} score+", TaintToleration, weight=3),
+    }
+
+
+def _node_resources_fit(release: Release) -> PluginEntry:
+    make = partial(
+        node_resources_fit,
+        scores_pod_level=release.fit_scores_pod_level,
+        shrinking_wakes=release.shrinking_node_wakes,
+    )
+    return PluginEntry("filter+ score+ placementScore", make, FitArguments, weight=1)
+
+
+def _volume_entries(release: Release) -> dict[str, PluginEntry]:
+    """Return the entries of the plugins for volumes in their default order."""
+    limits = partial(NodeVolumeLimits, requires_drivers=release.missing_driver_rejects)
+    binding = partial(volume_binding, measure=exact_value if release.exact_capacities else value)
+    arguments = ScoringArguments if release.scores_storage_capacity else VolumeBindingArguments
+    return {
+        "VolumeRestrictions": PluginEntry("filter+", VolumeRestrictions),
+        "NodeVolumeLimits": PluginEntry("filter+", limits),
+        "VolumeBinding": PluginEntry("filter+ score+ reserve preBind", binding, arguments),
+        "VolumeZone": PluginEntry("filter+", VolumeZone),
+    }
+
+
+def _pod_topology_spread(release: Release) -> PluginEntry:
+    make = partial(pod_topology_spread, empty_counts=release.empty_spreading_counts)
+    return PluginEntry("filter+ score+", make, SpreadArguments, weight=2)
+
+
+def _inter_pod_affinity(release: Release) -> PluginEntry:
+    make = partial(inter_pod_affinity, merges_namespaces=release.merges_namespaces)
+    return PluginEntry("filter+ score+", make, AffinityArguments, weight=2)
+
+
+def _image_locality(release: Release) -> PluginEntry:
+    return PluginEntry("score", partial(ImageLocality, volumes_count=release.image_volumes_count), weight=1)
+
+
+def _dynamic_resources(release: Release) -> PluginEntry:
+    make = partial(
+        dynamic_resources,
+        reports_no_deallocation=release.no_deallocation_is_reported,
+        frees_for_constrained=not release.topology_aware,
+    )
+    points = f"preEnqueue filter+ {_post_filter(release)} score reserve preBind"
+    return PluginEntry(points, make, DynamicResourcesArguments, weight=2)
+
+
+def _default_preemption(release: Release) -> PluginEntry:
     reserve = ("reserve",) if release.preemption_reserves else ()
     made = partial(
         DefaultPreemption,
@@ -173,8 +185,13 @@ def _default_preemption(release: Release, post_filter: str) -> PluginEntry:
             clears_nominations=release.group_preemption_clears_nominations,
         ),
     )
-    points = " ".join(("preEnqueue", post_filter, *reserve))
+    points = " ".join(("preEnqueue", _post_filter(release), *reserve))
     return PluginEntry(points, made, PreemptionArguments, disabled_at=() if release.generic_workload else reserve)
+
+
+def _post_filter(release: Release) -> str:
+    """Return the PostFilter points of a release."""
+    return "postFilter podGroupPostFilter" if "podGroupPostFilter" in release.configuration_fields else "postFilter"
 
 
 def _optional_entries(release: Release) -> dict[str, PluginEntry]:
