@@ -13,10 +13,10 @@ from functools import partial
 from typing import Any
 
 from policysched.app.clock import SystemClock
-from policysched.app.configuration.reading import ConfigurationInput, load_configuration
+from policysched.app.configuration.reading import ConfigurationInput, ReadConfiguration, load_configuration
 from policysched.app.configuration.scheduler_names import SchedulerNames, choose_scheduler_names, counts_by_name
 from policysched.app.dry_run.dry_run import Measure, Numbers, measure, seconds_at, unlisted
-from policysched.app.dry_run.policies import compiled_policies, last_good_notes, standing_policies
+from policysched.app.dry_run.policies import CompiledPolicies, compiled_policies, last_good_notes, standing_policies
 from policysched.app.files.given import Objects, given_objects
 from policysched.app.files.group_members import release_of_groups
 from policysched.app.files.saved_clusters import NO_NODES
@@ -104,21 +104,12 @@ def plan(  # noqa: PLR0913 - a change may be in any of these
     after = changed_objects(read, given_objects(nodes, "nodes", "Node"), lost, replicas or {})
     coming = changed_policies(store, tried, deleted)
     refuse_missing_annotations(given, (*standing.compiled, *coming))
-    names = choose_scheduler_names(
-        scheduler_name,
-        [one for one in configurations if one is not None],
-        [one.scheduler_names for one in _policies_of_the_change(standing.compiled, coming)],
-        Counter(one.spec.scheduler_name for one in read.schedulable),
-    )
+    names = _evaluated_names(scheduler_name, configurations, _policies_of_the_change(standing.compiled, coming), read)
     current, planned = (partial(profiles_of, one, names.names, plugins, release) for one in configurations)
     change = PlannedChange(
         SideInputs(read, current, standing.compiled),
         SideInputs(after, current if config is None else planned, coming),
-        [
-            *read.admission.notes,
-            *last_good_notes(read.policies),
-            *(f"policy {key} has no effect today: {why}" for key, why in sorted(standing.failed.items())),
-        ],
+        _notes_of_today(read, standing),
     )
     sides = _Sides(seconds_at(now or SystemClock().now()), seed, _called_once(metrics))
     return _compared(change, sides, names, progress or (lambda _done, _all: None))
@@ -137,15 +128,33 @@ def _names(kind: str, given: str | Collection[str]) -> Collection[str]:
 def _policies_of_the_change(standing: Iterable[CompiledPolicy], coming: Iterable[CompiledPolicy]) -> list[PolicySpec]:
     """Return the specs of the policies that differ, or of all policies if none differs."""
     before, after = ({one.key: one.spec for one in side} for side in (standing, coming))
-    specs = [spec for key in {**before, **after} for spec in (before.get(key), after.get(key)) if spec is not None]
-    differing = [
-        spec
-        for key in {**before, **after}
-        if before.get(key) != after.get(key)
-        for spec in (before.get(key), after.get(key))
-        if spec is not None
+    keys = list({**before, **after})
+    differing = [key for key in keys if before.get(key) != after.get(key)]
+    return [side[key] for key in differing or keys for side in (before, after) if key in side]
+
+
+def _evaluated_names(
+    given: str | Collection[str],
+    configurations: Iterable[ReadConfiguration | None],
+    policies: Iterable[PolicySpec],
+    objects: ClusterObjects,
+) -> SchedulerNames:
+    """Choose the scheduler names whose pods are evaluated."""
+    return choose_scheduler_names(
+        given,
+        [one for one in configurations if one is not None],
+        [one.scheduler_names for one in policies],
+        Counter(one.spec.scheduler_name for one in objects.schedulable),
+    )
+
+
+def _notes_of_today(objects: ClusterObjects, standing: CompiledPolicies) -> list[str]:
+    """Return the notes about the cluster without the change: objects that it lacks, policies without effect."""
+    return [
+        *objects.admission.notes,
+        *last_good_notes(objects.policies),
+        *(f"policy {key} has no effect today: {why}" for key, why in sorted(standing.failed.items())),
     ]
-    return differing or specs
 
 
 class _Sides:
