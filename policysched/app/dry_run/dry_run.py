@@ -55,14 +55,13 @@ from policysched.model.release import AUTO, Release, release_named
 from policysched.model.requests import amounts_in_use
 from policysched.reading.documents import of_kind
 from policysched.rules.compile.policy import CompiledPolicy
-from policysched.rules.plugin.active_policy import ActivePolicy
 from policysched.rules.policy_set.not_applied import not_applied
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.decision import Decision, drawn
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.node_templates import TemplateEvaluator
 from policysched.schedule.cycle.post_filter import at_once, post_filtered
-from policysched.schedule.cycle.record import Record, make_record
+from policysched.schedule.cycle.record import Observe, Record, make_record
 from policysched.state.cluster import Cluster
 from policysched.state.tables.amounts import PodResources, pod_resources_by
 
@@ -70,8 +69,6 @@ Object = Mapping[str, Any]
 Measure: TypeAlias = Callable[[Wanted, float], Iterable[MetricAnswer]]
 """Function that returns the answers of a metric source at a time. Units of the time: seconds since 1970."""
 Numbers: TypeAlias = Mapping[str, Mapping[str, float]]
-Observe: TypeAlias = Callable[[Decision, Sequence[ActivePolicy]], object]
-"""Callback that receives a decision and the policies that applied."""
 NOT_GIVEN = "no metric source; pass metrics="
 NO_FLAG = "no metric source; set --metrics-file or --prometheus-url"
 _ENCODER: Final = msgspec.json.Encoder()

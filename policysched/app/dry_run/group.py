@@ -7,32 +7,26 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, TypeVar
 
 from policysched.app.configuration.model import Configuration
 from policysched.app.configuration.reading import ConfigurationInput
-from policysched.app.dry_run.dry_run import Measure, Numbers, Observe, Simulation, simulate_pods, unlisted
+from policysched.app.dry_run.dry_run import Measure, Numbers, Simulation, simulate_pods, unlisted
 from policysched.app.dry_run.results import GroupReport
 from policysched.app.files.given import Objects, given_objects
 from policysched.app.files.group_members import group_named_by, pending_members, release_of_groups
 from policysched.errors import UsageError
-from policysched.framework.pod_groups import PodGroupContext
 from policysched.framework.registry import PluginRegistry
 from policysched.model.policy import KIND
 from policysched.model.release import AUTO, release_named
 from policysched.reading.documents import of_kind
-from policysched.rules.plugin.active_policy import ActivePolicy
-from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
-from policysched.schedule.cycle.record import Record
-from policysched.schedule.groups.cycle import TriedPlacement
+from policysched.schedule.cycle.record import Observe, Record
 from policysched.schedule.groups.extender_answers import ExtenderAnswers
-from policysched.schedule.groups.record import make_group_record
+from policysched.schedule.groups.record import ObservePlacements, make_group_record
 
-ObserveGroup = Callable[[PodGroupContext, Sequence[TriedPlacement], Sequence[ActivePolicy]], object]
-"""Callback for the placements on which a pod group was tried, with the policies that applied."""
 T = TypeVar("T")
 Decide = Callable[[Engine, random.Random, ExtenderAnswers | None], T]
 """Decides about the pods of a simulation, with the known answers of extenders."""
@@ -49,7 +43,7 @@ def dry_run_group(  # noqa: PLR0913 - what a decision depends on
     metrics: Numbers | Measure | None = None,
     plugins: PluginRegistry | None = None,
     observe: Observe | None = None,
-    observe_placements: ObserveGroup | None = None,
+    observe_placements: ObservePlacements | None = None,
     kube_version: str = AUTO,
 ) -> GroupReport:
     """Schedule the pods of a pod group on given objects and explain the result; change nothing.
@@ -82,17 +76,9 @@ def dry_run_group(  # noqa: PLR0913 - what a decision depends on
     waiting, new = made.pods[len(wanted) :], made.pods[: len(wanted)]
     acting = made.policies.acting(made.profile)
 
-    def look(decision: Decision) -> None:
-        if observe is not None:
-            observe(decision, acting)
-
-    def look_at_placements(group: PodGroupContext, placements: Sequence[TriedPlacement]) -> None:
-        if observe_placements is not None:
-            observe_placements(group, placements, acting)
-
     def decide(engine: Engine, rng: random.Random, answers: ExtenderAnswers | None) -> Record:
         members = (*waiting, *new)
-        return make_group_record(engine, members, rng, acting, made.stated, look, answers, look_at_placements)
+        return make_group_record(engine, members, rng, acting, made.stated, observe, answers, observe_placements)
 
     record = with_answers(made, seed, decide)
     report = GroupReport(record, made.diagnostics, made.problems, (*made.notes, *made.admission_notes))

@@ -6,7 +6,7 @@ A record is built on request only. Empty keys are omitted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -26,6 +26,8 @@ from policysched.schedule.cycle.per_pod_results import with_out_of_tree_scores
 from policysched.schedule.cycle.results.rejections import FEASIBLE
 
 Record = dict[str, Any]
+Observe = Callable[[Decision, Sequence[ActivePolicy]], object]
+"""Callback that receives a decision and the policies that applied."""
 MOST_EXPLAINED: Final = 20
 """Maximum number of nodes with reasons against devices, and of members with a record of their own, in one record."""
 

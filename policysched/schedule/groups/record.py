@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from policysched.framework.pod_groups import CandidatePlacement, PodGroupContext
 from policysched.model.objects import Pod
@@ -15,7 +15,7 @@ from policysched.rules.plugin.active_policy import ActivePolicy
 from policysched.rules.plugin.placement_record import describe_placements
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
-from policysched.schedule.cycle.record import MOST_EXPLAINED, make_record
+from policysched.schedule.cycle.record import MOST_EXPLAINED, Observe, Record, make_record
 from policysched.schedule.groups.cycle import GroupDecision, TriedPlacement
 from policysched.schedule.groups.dry_run import DecidedGroup, GroupDryRun
 from policysched.schedule.groups.extender_answers import ExtenderAnswers
@@ -23,9 +23,8 @@ from policysched.schedule.groups.outcomes import GroupResult
 from policysched.schedule.observer import AttemptResult
 from policysched.schedule.queue.queued_pod import QueuedPod
 
-Record = dict[str, Any]
-ObservePlacements = Callable[[PodGroupContext, Sequence[TriedPlacement]], object]
-"""Callback for the placements on which a pod group was tried."""
+ObservePlacements = Callable[[PodGroupContext, Sequence[TriedPlacement], Sequence[ActivePolicy]], object]
+"""Callback for the placements on which a pod group was tried, with the policies that applied."""
 RESULTS: Final = {
     AttemptResult.SCHEDULED: "Scheduled",
     AttemptResult.UNSCHEDULABLE: "Unschedulable",
@@ -39,9 +38,9 @@ def make_group_record(  # noqa: PLR0913, PLR0917 - dependencies are passed in
     rng: random.Random,
     policies: Sequence[ActivePolicy],
     stated: Sequence[Pod] = (),
-    observe: Callable[[Decision], object] = lambda _decision: None,
+    observe: Observe | None = None,
     answers: ExtenderAnswers | None = None,
-    observe_placements: ObservePlacements = lambda _group, _tried: None,
+    observe_placements: ObservePlacements | None = None,
 ) -> Record:
     """Decide about a pod group without placing it; return the decision record.
 
@@ -51,9 +50,9 @@ def make_group_record(  # noqa: PLR0913, PLR0917 - dependencies are passed in
         rng: Draws among equally good nodes.
         policies: The policies to describe.
         stated: The members under their own scheduler names, if `pods` have another name.
-        observe: Called with the decision about each member, while the earlier members have their nodes.
+        observe: Called with the decision about each member and `policies`, while the earlier members have their nodes.
         answers: The known answers of extenders.
-        observe_placements: Called with the placements that were tried, while no member of the attempt has a node.
+        observe_placements: Called with the placements that were tried and `policies`, while no member has a node.
 
     Raises:
         UsageError: the cluster has no PodGroup object of the group.
@@ -62,7 +61,8 @@ def make_group_record(  # noqa: PLR0913, PLR0917 - dependencies are passed in
     records: dict[str, dict[str, Record]] = {}
 
     def look(member: QueuedPod, decision: Decision, placement: CandidatePlacement) -> None:
-        observe(decision)
+        if observe is not None:
+            observe(decision, policies)
         own = records.setdefault(placement.name, {})
         if decision.row < 0 and len(own) < MOST_EXPLAINED:
             own[member.identity] = make_record(decision, policies)
@@ -75,14 +75,22 @@ def make_group_record(  # noqa: PLR0913, PLR0917 - dependencies are passed in
     own = records.get("" if reported is None else reported.placement.name, {})
     told = _record(decided, engine, own, fitting)
     if decided.outcome is not None and decided.outcome.decision.tried:
-        listed = _listed(decided.outcome.decision)
         with dry_run.counted() as group:
-            observe_placements(group, decided.outcome.decision.tried)
-            placements, fits = [one.placement for one in listed], [one.verdict.fits for one in listed]
-            described = describe_placements(policies, group, placements, fits)
-            for one, by_policy in zip(listed, described, strict=True):
-                told["placements"][one.placement.name] |= {"policies": by_policy} if by_policy else {}
+            if observe_placements is not None:
+                observe_placements(group, decided.outcome.decision.tried, policies)
+            _add_policies(told, decided.outcome.decision, group, policies)
     return told
+
+
+def _add_policies(
+    told: Record, decision: GroupDecision, group: PodGroupContext, policies: Sequence[ActivePolicy]
+) -> None:
+    """Add the results of the policies to each placement of a record."""
+    listed = _listed(decision)
+    placements, fits = [one.placement for one in listed], [one.verdict.fits for one in listed]
+    described = describe_placements(policies, group, placements, fits)
+    for one, by_policy in zip(listed, described, strict=True):
+        told["placements"][one.placement.name] |= {"policies": by_policy} if by_policy else {}
 
 
 def _record(decided: DecidedGroup, engine: Engine, records: Mapping[str, Record], fitting: int | None) -> Record:
