@@ -26,6 +26,7 @@ from typing import Any
 
 from policysched.app.demo.scheduled_sandbox import ScheduledSandbox, scheduled_sandbox
 from policysched.app.dry_run.tables import plain_table
+from policysched.app.running.run_options import RunOptions
 from policysched.cli.rich_output import print_parts
 from policysched.errors import PolicyschedError, UsageError
 from policysched.reading.loading import load
@@ -116,7 +117,7 @@ def read(data: str | None, count: int) -> tuple[list[Object], list[Object]]:
 async def place(nodes: Sequence[Object], pods: Sequence[Object], seed: int | None = None) -> Outcome:
     """Create the pods one after another, each when the previous one has a node or a reason."""
     (policy,) = load([str(POLICY)])
-    async with scheduled_sandbox(nodes, kubelet_seconds=None, seed=seed) as on:
+    async with scheduled_sandbox(nodes, RunOptions(seed=seed), kubelet_seconds=None) as on:
         await on.apply(dict(policy.object))
         begin = time.perf_counter()
         for pod in pods:

@@ -24,6 +24,7 @@ from policysched.app.demo.scheduled_sandbox import scheduled_sandbox
 from policysched.app.dry_run.tables import plain_table
 from policysched.app.recording.recorder import Recorder
 from policysched.app.recording.writer import RecordWriter
+from policysched.app.running.run_options import RunOptions
 from policysched.cli.rich_output import print_parts
 
 
@@ -61,7 +62,8 @@ class Taken:
 
 async def measure(nodes: int, pods: int, policies: int, folder: Path, taken: Taken) -> None:
     """Place pods while a record is written."""
-    async with scheduled_sandbox([node(number) for number in range(nodes)], kubelet_seconds=None, record=folder) as on:
+    objects, options = [node(number) for number in range(nodes)], RunOptions(record=folder)
+    async with scheduled_sandbox(objects, options, kubelet_seconds=None) as on:
         for number in range(policies):
             await on.apply(policy(number))
         users = Users(on.sandbox, on.api)

@@ -9,6 +9,7 @@ from typing import Any
 
 from policysched.app.demo.scheduled_sandbox import ScheduledSandbox, scheduled_sandbox
 from policysched.app.running.metric_options import NO_METRICS, MetricOptions
+from policysched.app.running.run_options import RunOptions
 from policysched.reading.loading import load
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -23,10 +24,8 @@ def objects(example: str, *names: str) -> list[Object]:
 async def playing(
     example: str, scheduler_name: str, metrics: MetricOptions = NO_METRICS
 ) -> AsyncIterator[ScheduledSandbox]:
-    names = (scheduler_name,)
-    async with scheduled_sandbox(
-        objects(example, "cluster.yaml"), scheduler_names=names, kubelet_seconds=0.01, metrics=metrics
-    ) as on:
+    options = RunOptions(scheduler_names=(scheduler_name,), metrics=metrics)
+    async with scheduled_sandbox(objects(example, "cluster.yaml"), options, kubelet_seconds=0.01) as on:
         yield on
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 from policysched.app.demo.demo import NEXT_STEPS, Narrator
 from policysched.app.demo.scheduled_sandbox import ScheduledSandbox, scheduled_sandbox
 from policysched.app.dry_run.tables import plain_table
+from policysched.app.running.run_options import RunOptions
 from policysched.model.kinds import POD_GROUPS
 from policysched.model.release import Release
 from policysched.sandbox import sandbox_nodes
@@ -48,7 +49,7 @@ async def play_gang(narrator: Narrator) -> None:
         PolicyschedError: a step did not finish in time.
     """
     narrator.working("starting an in-memory API server and the scheduler")
-    async with scheduled_sandbox(sandbox_nodes(2), apply_gates=_with_groups) as on:
+    async with scheduled_sandbox(sandbox_nodes(2), RunOptions(apply_gates=_with_groups)) as on:
         narrator.say("An in-memory API server has 2 nodes with 4 CPUs each.")
         narrator.say("The scheduler runs with --feature-gates=GenericWorkload=true.")
         await _GangDemo(on, narrator).play()

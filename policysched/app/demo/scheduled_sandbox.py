@@ -8,33 +8,27 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
 import msgspec
-import yaml
 
 from policysched.app.clock import SystemClock
 from policysched.app.configuration.election import NO_ELECTION
-from policysched.app.configuration.profiles import DEFAULT_NAME, NO_PLUGINS
 from policysched.app.demo.sandbox_setup import new_sandbox, start, written_kubeconfig
 from policysched.app.dry_run.dry_run import dry_run
-from policysched.app.running.metric_options import NO_METRICS, MetricOptions
 from policysched.app.running.run import run_scheduler
 from policysched.app.running.run_options import RunOptions
 from policysched.errors import PolicyschedError
-from policysched.framework.registry import PluginRegistry
 from policysched.kube.connection import Connection
 from policysched.kube.transport import JSON, MERGE_PATCH, Transport
 from policysched.model.kinds import KINDS
 from policysched.model.policy import API_VERSION, KIND, PLURAL
-from policysched.model.release import Release
-from policysched.reading import bounded_yaml
 from policysched.sandbox import Sandbox
 
 Object = dict[str, Any]
 T = TypeVar("T")
+DEFAULTS: Final = RunOptions()
 POLL: Final = 0.02
 """Time between two calls in `ScheduledSandbox.until`. Units: seconds."""
 
@@ -169,38 +163,16 @@ class ScheduledSandbox:
         return next(one for one in self.sandbox.objects(KIND) if one["metadata"]["name"] == name)
 
 
-def with_kubeconfig(config: str, kubeconfig: Path) -> str:
-    """Return a configuration that uses a kubeconfig."""
-    given = bounded_yaml.load(config)
-    connection = {**given.get("clientConnection", {}), "kubeconfig": str(kubeconfig)}
-    return yaml.safe_dump({**given, "clientConnection": connection}, sort_keys=False)
-
-
 @asynccontextmanager
-async def scheduled_sandbox(  # noqa: PLR0913 - the options of the process
-    objects: Sequence[Object] = (),
-    *,
-    scheduler_names: Sequence[str] = (DEFAULT_NAME,),
-    kubelet_seconds: float | None = 0.05,
-    metrics: MetricOptions = NO_METRICS,
-    config: Path | None = None,
-    plugins: PluginRegistry = NO_PLUGINS,
-    record: Path | None = None,
-    seed: int | None = None,
-    apply_gates: Callable[[Release], Release] = lambda release: release,
+async def scheduled_sandbox(
+    objects: Sequence[Object] = (), options: RunOptions = DEFAULTS, *, kubelet_seconds: float | None = 0.05
 ) -> AsyncIterator[ScheduledSandbox]:
     """Start a sandbox and a scheduler; stop both at the end.
 
     Args:
         objects: The initial objects of the sandbox.
-        scheduler_names: The names of default profiles if there is no configuration.
+        options: The options of the scheduler, without a kubeconfig and leader election.
         kubelet_seconds: Seconds per step of the simulated kubelets and controllers; None disables them.
-        metrics: The source of node metrics.
-        config: A KubeSchedulerConfiguration file; this function writes the path of the kubeconfig into it.
-        plugins: Plugins that the configuration can enable beside the default plugins.
-        record: The folder for recorded decisions.
-        seed: Selects among nodes with equal scores; None selects at random.
-        apply_gates: Returns a release with the feature gates of the scheduler.
     """
     sandbox = new_sandbox(kubelet_seconds=kubelet_seconds)
     sandbox.load(objects)
@@ -208,20 +180,8 @@ async def scheduled_sandbox(  # noqa: PLR0913 - the options of the process
     connection = Connection(sandbox.url, SystemClock())
     stop = asyncio.Event()
     with written_kubeconfig(sandbox.kubeconfig()) as path:
-        if config is not None:
-            config.write_text(with_kubeconfig(config.read_text("utf-8"), path), "utf-8")
-        options = RunOptions(
-            kubeconfig=path if config is None else None,
-            scheduler_names=tuple(scheduler_names),
-            config=config,
-            plugins=plugins,
-            metrics=metrics,
-            leader_election=NO_ELECTION,
-            record=record,
-            seed=seed,
-            apply_gates=apply_gates,
-        )
-        scheduler = asyncio.ensure_future(run_scheduler(options, stop))
+        complete = replace(options, kubeconfig=path, leader_election=NO_ELECTION)
+        scheduler = asyncio.ensure_future(run_scheduler(complete, stop))
         try:
             yield ScheduledSandbox(sandbox, Api(Transport(connection)), scheduler)
         finally:

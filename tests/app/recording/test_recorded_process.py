@@ -8,6 +8,7 @@ from typing import Any
 
 from policysched.app.demo.scheduled_sandbox import scheduled_sandbox
 from policysched.app.recording.file_format import read_entries
+from policysched.app.running.run_options import RunOptions
 from tests.app.dry_runs import Object, node, policy, requiring
 from tests.app.recording.recorded import replayed
 
@@ -34,7 +35,7 @@ async def test_recorded_process_replays_without_a_difference(tmp_path: Path) -> 
         "metadata": {"name": "urgent"},
         "value": 10,
     }
-    async with scheduled_sandbox([*nodes, urgent], record=tmp_path) as running:
+    async with scheduled_sandbox([*nodes, urgent], RunOptions(record=tmp_path)) as running:
 
         async def placed(name: str) -> str | None:
             found: Any = await running.api.get("Pod", name)
