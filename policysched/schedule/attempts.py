@@ -1,4 +1,4 @@
-"""`Attempts`: scheduling attempts: each decides about one pod, assumes the pod on a node and starts its binding.
+"""`Attempts`: runs scheduling attempts, each of which decides about a pod, assumes the pod and starts its binding.
 
 An attempt awaits nothing but extenders and, if `MAX_BINDINGS` bindings are under way, the end of one of these.
 
@@ -32,20 +32,20 @@ from policysched.state.cluster import Cluster
 
 log = logging.getLogger(__name__)
 TURN: Final = 0.003
-"""Maximum time for consecutive scheduling cycles before the event loop runs other tasks. Units: seconds."""
+"""Time for scheduling cycles in a row, after which the event loop runs other tasks. Units: seconds."""
 LISTENING: Final = 10.0
-"""Maximum time for which changes are recorded for a failed pod while its requests are undone. Units: seconds."""
+"""Longest time for which cluster changes are recorded for a failed pod while its writes are undone. Units: seconds."""
 MAX_BINDINGS: Final = 512
 """Maximum number of running bindings; at the maximum, the next attempt waits.
 
 Bindings that wait for plugins, or for an extender that binds, do not count.
 """
 COSTLY: Final = 0.03
-"""Duration from which a cycle is expensive: a pod that the cycle rejects never leaves backoff early. Units: seconds."""
+"""Duration from which a cycle is expensive: the pod, if rejected, then waits its whole backoff. Units: seconds."""
 
 
 class Attempts:
-    """Runs the scheduling attempts of all profiles.
+    """Runs the scheduling attempts of the pods of all profiles.
 
     Attributes:
         rng: Draws among equal nodes.
@@ -135,7 +135,7 @@ class Attempts:
         self.start(queued.pod.key, self._binder.report_failure(queued.pod, failure))
 
     async def _fail_after(self, queued: QueuedPod, failure: Failure, outside: Iterable[Undo]) -> None:
-        """Undo the requests of a failed attempt, then end the attempt; record no changes after `LISTENING` seconds."""
+        """Undo the API writes of a failed attempt, then end the attempt; record changes for at most `LISTENING`."""
         release = asyncio.get_running_loop().call_later(LISTENING, self._queue.release, queued)
         try:
             await self._binder.undo(queued.pod, outside)
@@ -147,7 +147,7 @@ class Attempts:
             await self._binder.report_failure(queued.pod, failure)
 
     async def finish(self, seconds: float) -> None:
-        """Wait until running bindings and status writes have ended; cancel those that still run after `seconds`.
+        """Wait until running bindings and status writes have ended; cancel requests that still run after `seconds`.
 
         Args:
             seconds: Maximum time.
@@ -163,11 +163,11 @@ class Attempts:
             await asyncio.gather(*late, return_exceptions=True)
 
     def _state_of(self, engine: Engine) -> tuple[int, int, Profile]:
-        """Return a stamp that differs after any change on which the engine's decisions depend."""
+        """Return a value that differs after any change of cluster, nominations or profile on which decisions depend."""
         return self._changes.count, self._cluster.nominations.stamp, engine.profile
 
     def _is_tried_now(self, queued: QueuedPod) -> bool:
-        """Return whether the pod's cycle runs now; if the pod needs no cycle or a plugin delays it, end the attempt."""
+        """Return whether the pod's cycle runs now; end the attempt if no cycle is needed or a plugin delays the pod."""
         if self.skips(queued):
             self._queue.done(queued)
             return False
@@ -187,7 +187,7 @@ class Attempts:
         return True
 
     async def decide(self, queued: QueuedPod, placement: RowNumbers | None = None) -> Decision | None:
-        """Decide about a pod, and report the decision to observers.
+        """Run the filters and scores for a pod, call its extenders, and report the decision to observers.
 
         Args:
             queued: The pod.
@@ -291,12 +291,12 @@ class Attempts:
         self.fail(queued, failure, result.cleanups)
 
     def failed_cycle(self, queued: QueuedPod, decision: Decision) -> FailedCycle:
-        """Return the view of a decision without a feasible node that PostFilter plugins get."""
+        """Return the object through which PostFilter plugins read a decision without a feasible node."""
         extenders = self._profiles[queued.profile].extending(self._queue.latest(queued))
         return FailedCycle(decision, self.rng, extenders, self._engines[queued.profile].profile.victim_guards)
 
     def make_room(self, key: str, kind: str, act: Callable[[Handle], Awaitable[bool | None]]) -> None:
-        """Start a task that sends the evictions of a preemption.
+        """Start a task that evicts the victims of a preemption.
 
         Args:
             key: `namespace/name` of the preemptor.
@@ -306,7 +306,7 @@ class Attempts:
         self.start(key, self._making_room(kind, act(self._binder.handle)))
 
     def engine_of(self, profile: str) -> Engine:
-        """Return the engine of a profile."""
+        """Return the engine that decides about the pods of a profile."""
         return self._engines[profile]
 
     async def _making_room(self, kind: str, work: Awaitable[bool | None]) -> None:

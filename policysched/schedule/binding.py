@@ -1,4 +1,4 @@
-"""`Binder`: Reserve, Permit and the binding cycle; Unreserve and failure reports (condition, Event).
+"""`Binder`: runs Reserve, Permit and the binding cycle, and reports failures (Unreserve, pod condition, Event).
 
 Each binding cycle is a task, which runs while the next pods are decided. The pod is assumed; a failure forgets it at
 once. An exception of a plugin fails only the pod's attempt.
@@ -87,7 +87,7 @@ REASONS = {AttemptResult.UNSCHEDULABLE: "Unschedulable", AttemptResult.ERROR: "S
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The failure of a scheduling attempt."""
+    """The failure of a scheduling attempt: result, message, rejecting plugins and nomination."""
 
     result: AttemptResult
     message: str
@@ -96,13 +96,13 @@ class Failure:
     pending: frozenset[str] = NO_PLUGINS
     """The plugins that returned Pending: a change that their hints accept retries the pod without a backoff."""
     node: str = ""
-    """The pod's node, if its binding failed."""
+    """The name of the pod's node, if its binding failed."""
     nominated: str | None = ""
     """The name of the nominated node to store for the pod; an empty string clears the nomination, None keeps it."""
     undo: tuple[Undo, ...] = ()
     """Requests that undo the writes of plugins to the API server."""
     is_nomination_stored: bool = False
-    """Whether the nomination is already stored in the cluster's columns."""
+    """Whether the nomination is already stored in `Cluster.nominations`."""
 
     @classmethod
     def of(cls, status: Status, node: str = "") -> Failure:
@@ -196,7 +196,7 @@ class Binder:
         return next(iter(waits.values()), None)
 
     def at(self, point: str, profile: Profile, run: Callable[..., T], *arguments: Any) -> T:
-        """Run a synchronous extension point and record its duration."""
+        """Run a synchronous extension point, such as Reserve, and record its duration."""
         timing = self.timing
         if timing is None:
             return run(*arguments)
@@ -270,7 +270,7 @@ class Binder:
             await self._awaited(POST_BIND, plugin, partial(plugin.post_bind, assumed, self.handle))
 
     async def _awaited(self, point: str, plugin: Plugin, ask: Callable[[], Awaitable[Any]]) -> Status | None:
-        """Await a plugin's method, record its duration and return its status; None is success."""
+        """Await a plugin's asynchronous method, record its duration and return its status; None is success."""
         return await awaited(self.timing, plugin.name, point, awaited_answer(point, plugin, ask))
 
     async def _nominate(self, queued: QueuedPod, node: str) -> None:
@@ -379,7 +379,7 @@ class Binder:
             log.info('pod "%s" is deleted; its binding is dropped', pod.key)
 
     def requeue(self, queued: QueuedPod, failure: Failure) -> bool:
-        """Return the pod of a failed attempt to the queue; return False if the pod was deleted."""
+        """Return the pod of a failed attempt to the scheduling queue; return False if the pod was deleted."""
         if not self._queue.reject(queued, failure.rejectors, failure.pending):
             return False
         if not failure.is_nomination_stored:

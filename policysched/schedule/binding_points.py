@@ -41,7 +41,7 @@ def unreserve(assumed: AssumedPod, profile: Profile) -> tuple[Undo, ...]:
 
 
 def pre_bind_groups(assumed: AssumedPod, profile: Profile) -> Sequence[Sequence[PreBindPlugin]] | Status:
-    """Return the plugins with work at PreBind, in groups that run in parallel, or a failure; cached in the pod."""
+    """Return the plugins with work at PreBind in groups that run in parallel, or a failure; cached in `assumed`."""
     if assumed.pre_binds is None:
         assumed.pre_binds = _pre_flights(assumed, profile)
     return assumed.pre_binds
@@ -94,7 +94,7 @@ def answer_of(point: str, plugin: Plugin, ask: Callable[[], Any], *others: type)
 def reserve(
     assumed: AssumedPod, plugins: Iterable[ReservePlugin], ask: Callable[..., Any] = answer_of
 ) -> Status | None:
-    """Call Reserve plugins until one fails; return its status.
+    """Call Reserve plugins until a plugin fails; return the failed plugin's status.
 
     Args:
         assumed: The pod, which is assumed.

@@ -25,7 +25,7 @@ class ClusterChanges:
         self.latest = NOTHING
 
     def publish(self, change: Change, but: str = "") -> None:
-        """Record a change, and requeue the pods that the change may help, except the pod with the identity `but`."""
+        """Record a change, and requeue the pods that the change may help, except the pod whose identity is `but`."""
         self.count += 1
         if change.nothing:
             return

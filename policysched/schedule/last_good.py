@@ -1,4 +1,4 @@
-"""`LastGoodWriter`: stores a policy's generation in force in an annotation of the policy, for restarts."""
+"""`LastGoodWriter`: stores each policy's generation in force in an annotation of the policy, for restarts."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ TOO_LARGE: Final = f"the annotations of the policy would exceed {MAX_ANNOTATIONS
 
 
 class LastGoodWriter:
-    """Writes the annotations with policies' generations in force, and remembers why a write failed."""
+    """Writes the generation in force of each policy into an annotation of it, and remembers why a write failed."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._unkept: dict[PolicyKey, str] = {}
-        """The reason why the generation in force is not stored, by policy."""
+        """For each policy, the reason why its generation in force could not be stored."""
 
     def unkept(self, key: PolicyKey) -> str:
         """Return why a policy's generation in force is not stored in its annotation; empty if it is stored."""
         return self._unkept.get(key, "")
 
     def forget(self, key: PolicyKey) -> None:
-        """Forget why the annotation of a deleted policy was not written."""
+        """Forget, after a policy was deleted, why its annotation was not written."""
         self._unkept.pop(key, None)
 
     async def keep(self, entry: StoredPolicy) -> tuple[bool, str]:
@@ -64,7 +64,7 @@ class LastGoodWriter:
         return True, version
 
     def _failed(self, key: PolicyKey, reason: str, details: str) -> None:
-        """Remember and log a failed write; log too large policies one by one, other failures once."""
+        """Remember and log a failed write: each policy that is too large, but other failures only once."""
         known = {self.unkept(key)} if reason == TOO_LARGE else set(self._unkept.values())
         if reason not in known:
             log.warning('policy "%s": cannot store the generation in force; a restart may lose it: %s', key, details)

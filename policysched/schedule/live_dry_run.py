@@ -28,7 +28,7 @@ from policysched.state.cluster import Cluster
 async def dry_run(
     engine: Engine, pod: Pod, policies: PolicySet, rng: random.Random, update_time: Callable[[], None]
 ) -> Record:
-    """Return the decision record of a pod.
+    """Decide about a pod in the live cluster without placing it, and return the decision record.
 
     Args:
         engine: A separate engine of the pod's profile.
@@ -51,7 +51,7 @@ async def dry_run(
 def dry_run_group(
     engine: Engine, pods: Sequence[Pod], given: PodGroup | None, policies: PolicySet, rng: random.Random
 ) -> Record:
-    """Return the decision record of a pod group, of which further members may be given.
+    """Decide about a pod group in the live cluster without placing it, and return the decision record.
 
     Args:
         engine: A separate engine of the pods' profile.
@@ -80,7 +80,7 @@ def dry_run_group(
 
 @contextmanager
 def _replaced(group: PodGroup | None, cluster: Cluster) -> Iterator[None]:
-    """Add or replace the PodGroup object in the cluster inside this context."""
+    """Add or replace a PodGroup object in the cluster inside this context, and restore the object afterwards."""
     groups = cluster.pod_groups
     if group is None or groups is None:
         yield
@@ -126,7 +126,7 @@ def _refuse_placed(pod: Pod, cluster: Cluster) -> None:
 
 
 def _node_of(pod: Pod, cluster: Cluster) -> str:
-    """Return the node of the placed pod with the name of a given pod; empty if no such pod is placed."""
+    """Return the node on which a pod of the given pod's name is placed; empty if no pod of that name is placed."""
     named = (one for one in cluster.pods.by_id.values() if one.pod.key == pod.key)
     placed = next(named, None)
     return "" if placed is None else cluster.nodes.names[placed.row]

@@ -52,7 +52,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class GroupVerdict:
-    """The decision about a pod group; its mappings name pods by identity."""
+    """The decision about a pod group: message, nodes and nominated nodes of its members, victims."""
 
     result: AttemptResult
     message: str
@@ -100,7 +100,7 @@ class Observer:
     """Receives events of the scheduler; every method does nothing by default."""
 
     def on_swap(self, profiles: Mapping[str, Profile], policies: PolicySet) -> None:
-        """Called after profiles or policies were replaced, before the next cycle."""
+        """Called after profiles or policies were replaced, before the next scheduling cycle."""
 
     def on_decision(self, queued: QueuedPod, decision: Decision) -> None:
         """Called after the scheduling cycle of a pod."""
@@ -127,7 +127,7 @@ class Observer:
         """Called after each search for a placement of a pod group, in attempts and in simulations of preemption."""
 
     def on_queued(self, queued: QueuedPod, queue: str, event: str) -> None:
-        """Called when a pod enters a queue; for a pod group, called for the group, then for each member.
+        """Called when a pod enters a queue; for a queued pod group, called for the group and then for each member.
 
         Args:
             queued: The pod or pod group.
@@ -142,7 +142,7 @@ class Observer:
         """Called after a request to create a ResourceClaim."""
 
     def on_device_wait(self, wait: DeviceWait) -> None:
-        """Called at the end of a wait for the binding conditions of devices."""
+        """Called after a pod waited at PreBind for the binding conditions of its devices."""
 
 
 Observers = Sequence[Observer]
@@ -162,7 +162,7 @@ class LogLines(Observer):
 
     def __init__(self) -> None:
         self._counts: WeakKeyDictionary[QueuedPod, tuple[int, int]] = WeakKeyDictionary()
-        """The numbers of evaluated and feasible nodes of each pod that is being bound."""
+        """For each pod that is being bound, the numbers of nodes that were evaluated and that were feasible."""
 
     def on_decision(self, queued: QueuedPod, decision: Decision) -> None:
         """Log the node that a decision selects."""

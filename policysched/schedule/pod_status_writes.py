@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 PATIENCE = 1.0
 """Time after which a running write is cancelled if a newer write or the binding waits for its end. Units: seconds."""
 _GONE = frozenset((404, 422))
-"""HTTP statuses of the API server's answer if the pod was deleted, or recreated under the same name."""
+"""HTTP status codes that mean that the pod was deleted, or recreated under the same name."""
 
 
 @dataclass(slots=True)
@@ -41,7 +41,7 @@ class ConditionWrites:
         self._sent: dict[str, StatusWrite] = {}
 
     async def write(self, pod: Pod, change: PodStatusChange, *, first: bool = False) -> None:
-        """Write a status change after the pod's earlier writes; merge it into a change that is not sent yet.
+        """Write a pod's status after earlier writes about the pod; merge the write into a write that is not sent yet.
 
         Errors are logged: the next attempt writes again.
 
@@ -84,7 +84,7 @@ class ConditionWrites:
             await self._client.report_pod_status(pod, newest)
 
     async def settle(self, identity: str) -> None:
-        """Wait until no write of a pod is running; drop a write that is not sent, and cancel a write that is late."""
+        """Wait until no write of a pod's status runs; drop unsent writes, and cancel a write after `PATIENCE`."""
         self._drop_unsent(identity)
         while (sent := self._sent.get(identity)) is not None:
             await _end(sent.task)

@@ -17,7 +17,7 @@ from policysched.rules.policy_set.store import StoredPolicy
 from policysched.rules.policy_status.status import effect
 
 MOST: Final = 10
-"""Maximum number of Events with different texts about one policy within `WITHIN` seconds."""
+"""Maximum number of different Events about one policy within `WITHIN` seconds."""
 WITHIN: Final = 600.0
 """Period to which the limit `MOST` applies. Units: seconds."""
 COMBINED: Final = "(combined from similar events): the policy is edited repeatedly; see its status"
@@ -33,7 +33,7 @@ class PolicyEvents:
         self._recent: dict[PolicyKey, deque[float]] = {}
 
     def record(self, entry: StoredPolicy) -> None:
-        """Record an Event about a policy's newest generation, unless the last Event is about this generation."""
+        """Record an Event about the newest generation of a policy, unless its last Event is about that generation."""
         policy, active = entry.policy, entry.active.generation if entry.active is not None else 0
         of, status = policy.metadata, policy.status
         said = (of.uid, of.generation, active)

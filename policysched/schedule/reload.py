@@ -1,4 +1,4 @@
-"""`Reloader`: compiles changed policies while the scheduler runs, swaps the policy set and writes statuses.
+"""`Reloader`: compiles changed policies while the scheduler runs, puts them in force and writes their statuses.
 
 The event loop runs other tasks between two compilations. The policies that are listed at the start take effect
 together, before the first attempt.
@@ -30,7 +30,7 @@ LONGEST_PAUSE = 60.0
 """Longest pause between two equal writes of a status that another client overwrites. Units: seconds."""
 _MAX_DOUBLINGS = 10
 COUNT_EVERY = 60.0
-"""Time between two counts of the nodes on which the inputs of the policies exist. Units: seconds."""
+"""Interval between two counts of the nodes that have the labels and metrics which policies read. Units: seconds."""
 NEWS_GATHER = 3.0
 """Delay of a count of nodes after a change, to collect further changes. Units: seconds."""
 PODS_FIRST = 4.0
@@ -41,7 +41,7 @@ POLL = 0.02
 
 
 class Reloader:
-    """Applies SchedulingPolicy objects to a scheduler."""
+    """Puts SchedulingPolicy objects in force in a scheduler, and writes their statuses."""
 
     def __init__(self, scheduler: Scheduler, client: Client, clock: Clock, instance: str) -> None:
         self._scheduler = scheduler
@@ -51,24 +51,24 @@ class Reloader:
         self.store = PolicyStore(self._failed)
         self._work = _Newest()
         self._unwritten: dict[PolicyKey, int] = {}
-        """The policies whose status is not written, with the number of failed writes."""
+        """The policies whose status could not be written, with the number of failed writes."""
         self._superseded: dict[PolicyKey, str] = {}
-        """Resource versions, by policy, that writing the annotation created: their status is already written."""
+        """For each policy, the resource version that writing its annotation created: its status is already written."""
         self._last_good = LastGoodWriter(client)
         self._repeats = _Repeats(clock)
         self._events = PolicyEvents(client, clock)
         self._due = asyncio.Event()
         self._coverage = CoverageReports(scheduler.cluster, instance)
         self._news: set[PolicyKey] = set()
-        """The policies whose values exist on a different number of nodes than their status reports."""
+        """The policies of which some input now exists on a different number of nodes than their status reports."""
         self._early = asyncio.Event()
         self._acting: dict[PolicyKey, CompiledPolicy] = {}
-        """The policies in force, compiled, by key."""
+        """The compiled policies in force, by policy key."""
         self._in_force = PolicySet()
         self.on_swap: Callable[[PolicySet], None] = _nobody
-        """Function called with the policies in force after each swap."""
+        """Function that is called with the policies in force whenever these were replaced."""
         self.on_failure: Callable[[Policy, Exception], None] = _log_failure
-        """Function called with a policy whose processing failed by an error of the scheduler."""
+        """Function that is called with a policy if an internal error prevents its processing."""
 
     async def start(self, policies: Iterable[Policy]) -> None:
         """Compile the initial policies and put all of them in force in one swap."""
@@ -113,7 +113,7 @@ class Reloader:
         return self._scheduler.use_profiles(profiles, self._in_force, changed)
 
     def check_soon(self) -> None:
-        """Check soon on how many nodes the inputs of the policies exist."""
+        """Schedule a check on how many nodes the labels, resources and metrics exist that policies read."""
         self._early.set()
 
     async def run(self, acting: asyncio.Event | None = None) -> None:
@@ -189,7 +189,7 @@ class Reloader:
             log.info('policy "%s" %s', key, effect(entry.active))
 
     def _report(self, key: PolicyKey) -> None:
-        """Count the nodes on which a policy's inputs exist; write the policy's status if it differs."""
+        """Count the nodes that have the labels and metrics a policy reads; write the policy's status if it differs."""
         self._look(key)
         self._write_soon(key)
 
@@ -198,7 +198,7 @@ class Reloader:
         self._due.set()
 
     def _look(self, key: PolicyKey) -> bool:
-        """Count the nodes on which a policy's inputs exist; return whether the status has to change."""
+        """Count the nodes that have the labels and metrics a policy reads; return whether its status has to change."""
         entry, news = self.store.get(key), False
         if entry is not None:
             try:
@@ -213,7 +213,7 @@ class Reloader:
         return news
 
     async def _count_for_ever(self) -> None:
-        """Count regularly, until cancelled, the nodes on which each policy's inputs exist, one policy at a time."""
+        """Count regularly, until cancelled, the nodes that have the labels and metrics each policy reads."""
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(COUNT_EVERY):
@@ -287,7 +287,7 @@ class Reloader:
         self.on_swap(policies)
 
     def _acts_alone(self, key: PolicyKey) -> bool:
-        """Return whether a policy can be evaluated alone; if not, reject its new generation."""
+        """Return whether a policy can be evaluated without other policies; if not, reject its new generation."""
         entry, acting = self.store.get(key), self._acting.get(key)
         if entry is None or entry.active is None or entry.active is acting:
             return True
@@ -318,7 +318,7 @@ class Reloader:
                 self._unwritten.setdefault(key, tries + 1)
 
     async def _settle(self, entry: StoredPolicy) -> bool:
-        """Write a policy's annotation and status if they differ; return False if a retry is needed."""
+        """Write a policy's annotation and status if they differ; return False if a write has to be repeated."""
         policy = entry.policy
         if policy.metadata.resource_version == self._superseded.get(policy.key):
             return True
@@ -341,7 +341,7 @@ class Reloader:
         return kept and written
 
     async def _write(self, policy: Policy, version: str, status: dict[str, object]) -> bool:
-        """Write a policy's status; return False if a retry is needed; a conflict with a newer object needs none."""
+        """Write a policy's status; return False if the write has to be repeated; after a conflict it need not be."""
         try:
             await self._client.set_policy_status(policy.key, version, status)
         except ApiError as error:
@@ -354,7 +354,7 @@ class Reloader:
 
 
 class _Repeats:
-    """Pauses between equal writes of a policy's status that another client overwrites.
+    """Pauses between repeated writes of a policy status that another client overwrites.
 
     Two installations with the same name may never agree: on metrics, on cost limits, or by their versions.
     """
@@ -362,10 +362,10 @@ class _Repeats:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._of: dict[PolicyKey, tuple[Hashable, int, float]] = {}
-        """For each policy, the last written status, the number of its repetitions, and the end of the pause."""
+        """For each policy, the last written status, how often it was repeated, and until when to pause."""
 
     def must_wait(self, entry: StoredPolicy) -> bool:
-        """Return whether a policy's status must not be written yet: it equals the last status and the pause lasts."""
+        """Return whether writing a policy's status must wait, because it repeats the last write during a pause."""
         said, _, until = self._of.get(entry.policy.key, (None, 0, 0.0))
         return said == _said(entry) and self._clock.monotonic() < until
 
@@ -389,7 +389,7 @@ def _said(entry: StoredPolicy) -> Hashable:
 
 
 class _Newest(asyncio.Queue[Policy | PolicyKey]):
-    """A queue of changed policies that keeps only the newest version of each, in the order of the first change.
+    """A queue of changed policies with only the newest version of each policy, in the order of first changes.
 
     Repeated edits of a policy do not delay other policies.
     """
@@ -416,4 +416,4 @@ def _log_failure(policy: Policy, error: Exception) -> None:
 
 
 def _nobody(_: PolicySet) -> None:
-    """Do nothing: the callback until another function is set."""
+    """Do nothing: the default of a callback."""

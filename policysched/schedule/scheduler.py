@@ -140,7 +140,7 @@ class Scheduler:
         )
 
     def use_policies(self, policies: PolicySet, changed: frozenset[str]) -> int:
-        """Swap the policy set between two cycles, and requeue the pods that changed policies rejected.
+        """Replace the policies in force between two cycles, and requeue the pods that changed policies rejected.
 
         Args:
             policies: The new set.
@@ -171,7 +171,7 @@ class Scheduler:
         return self._put_in_force(active, policies, changed, "ConfigurationUpdate")
 
     def join(self, policies: PolicySet) -> dict[str, Profile]:
-        """Return copies of the profiles with given policies after evaluating their rules once; nothing is replaced."""
+        """Return copies of the profiles with given policies, and evaluate the rules once; nothing is put in force."""
         return {name: policies.join(profile, self.cluster) for name, profile in self._profiles.items()}
 
     def _put_in_force(
@@ -222,13 +222,13 @@ class Scheduler:
         return dry_run_group(engine, pods, group, policies, rng)
 
     def template_evaluator(self, pod: Pod, policies: PolicySet, rng: random.Random) -> TemplateEvaluator:
-        """Return an evaluator of nodes that do not exist, for a pod of one of the profiles."""
+        """Return an evaluator that tests whether a pod would fit on nodes that do not exist yet."""
         self._changes.update_time()
         engine = self._engines[pod.spec.scheduler_name].beside(rng)
         return TemplateEvaluator(engine, pod, policies.acting(engine.profile))
 
     def plugin_watches(self) -> dict[str, PluginWatch]:
-        """Return the objects that measure out-of-tree plugins, by profile; thread-safe."""
+        """Return, for each profile, the object that records run times of out-of-tree plugins; thread-safe."""
         return {name: profile.handle.watch for name, profile in self._profiles.items() if profile.handle is not None}
 
     def profiles_in_force(self) -> dict[str, Profile]:
@@ -242,7 +242,7 @@ class Scheduler:
 
     @property
     def kept_bytes(self) -> int:
-        """The memory of the cached results of pod classes. Units: bytes."""
+        """The memory of all cached filter and score results. Units: bytes."""
         return sum(engine.classes.nbytes for engine in self._engines.values())
 
     def set_node(self, node: Node) -> None:
@@ -300,7 +300,7 @@ class Scheduler:
             self._changes.latest = PENDING_UPDATED
 
     def _nominated_before(self, pod: Pod, identity: str) -> Nomination | None:
-        """Return the nomination from a pod's last attempt if the pod's new version no longer has it; else None."""
+        """Return a pod's nomination by its last attempt if the pod's new version does not have it; else None."""
         queued = self.queue.get(identity)
         if queued is None:
             return None
@@ -324,7 +324,7 @@ class Scheduler:
         self._binder.reject_waiting(identity, "the pod was deleted")
 
     def take(self, obj: Any) -> None:
-        """Add an object to the cluster, or replace it; its kind is one of `policysched.model.kinds`."""
+        """Add or replace an object of a kind in `policysched.model.kinds`, and requeue the pods that it may help."""
         self._handle(self._take, obj)
 
     def _take(self, obj: Any) -> None:
@@ -336,7 +336,7 @@ class Scheduler:
             self._changes.publish(self.cluster.take(obj))
 
     def drop(self, obj: Any) -> None:
-        """Remove an object from the cluster; its kind is one of `policysched.model.kinds`."""
+        """Remove an object of a kind in `policysched.model.kinds`, and requeue the pods that the removal may help."""
         self._handle(self._drop, obj)
 
     def _drop(self, obj: Any) -> None:
@@ -363,7 +363,7 @@ class Scheduler:
         self._changes.publish(change)
 
     def _handle(self, act: Callable[[Any], None], obj: Any) -> None:
-        """Apply an object to the cluster; if the cluster changed, record the duration."""
+        """Apply a change of an object to the cluster; if the cluster changed, record how long this took."""
         timing = self._timing
         if timing is None:
             act(obj)
@@ -400,7 +400,7 @@ class Scheduler:
             await self.attempts.finish(self.last_words)
 
     async def _try_pods(self) -> None:
-        """Run attempts for `TURN` seconds; if no pod is ready, wait for a ready pod."""
+        """Run scheduling attempts for at most `TURN` seconds; if no pod is ready, wait until a pod is ready."""
         turn_ends = self._clock.monotonic() + TURN
         while (queued := self.queue.pop()) is not None:
             if self.group_attempts is not None and isinstance(queued, QueuedPodGroup):

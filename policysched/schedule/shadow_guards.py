@@ -25,19 +25,19 @@ MOST_SAID: Final = 32
 
 
 class ShadowGuards:
-    """Counts preemption victims by the policy that would have protected them."""
+    """Counts preemption victims that policies in Shadow mode would have protected, by policy."""
 
     def __init__(self) -> None:
         self.kept: Counter[str] = Counter()
         """Number of victims that a policy would have protected, by the policy's plugin name."""
 
     def keep(self, names: Set[str]) -> None:
-        """Drop the counts of all policies whose plugin names are not given."""
+        """Drop the counts of all policies except those with the given plugin names."""
         for name in self.kept.keys() - names:
             del self.kept[name]
 
     def look(self, guards: Sequence[VictimGuard], pod: Pod, cluster: Cluster, victims: Sequence[Pod]) -> None:
-        """Count and log the victims of a preemptor that policies in Shadow mode would have protected."""
+        """Count and log those victims of a preempting pod that policies in Shadow mode would have protected."""
         going = [pod_id(one) for one in victims if one.metadata.deletion_timestamp is None]
         placed = [found for one in going if (found := cluster.pods.by_id.get(one)) is not None]
         told = 0
@@ -58,7 +58,7 @@ class ShadowGuards:
 def _kept(
     guard: VictimGuard, pod: Pod, cluster: Cluster, placed: Sequence[PlacedPod]
 ) -> Iterator[tuple[Pod, Callable[[], tuple[str, str]]]]:
-    """Yield each victim that a guard would protect, with a function that returns the reason and the values read."""
+    """Yield each victim that a guard would protect, and a function that returns the reason and the values it read."""
     if not placed:
         return
     try:

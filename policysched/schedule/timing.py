@@ -16,7 +16,7 @@ from policysched.framework.pod_groups import PodGroupPostFilterResult
 
 T = TypeVar("T")
 SAMPLE: Final = 10
-"""One in this many decisions measures its plugins, as in kube-scheduler."""
+"""One in this many scheduling cycles measures single plugins, as in kube-scheduler."""
 PRE_ENQUEUE: Final = "PreEnqueue"
 PRE_FILTER: Final = "PreFilter"
 FILTER: Final = "Filter"
@@ -24,7 +24,7 @@ POST_FILTER: Final = "PostFilter"
 PRE_SCORE: Final = "PreScore"
 SCORE: Final = "Score"
 CYCLE_POINTS: Final = (PRE_FILTER, FILTER, PRE_SCORE, SCORE)
-"""The extension points of a decision; the index is the one in `CycleTimes.seconds`."""
+"""The extension points of a scheduling cycle, in the order of the durations in `CycleTimes.seconds`."""
 PREPARED, FILTERED, PRE_SCORED, SCORED = range(4)
 """The indexes of PreFilter, Filter, PreScore and Score in `CYCLE_POINTS`."""
 NORMALIZE: Final = "ScoreExtensionNormalize"
@@ -40,7 +40,7 @@ BIND: Final = "Bind"
 POST_BIND: Final = "PostBind"
 POD: Final = "pod"
 POD_GROUP: Final = "podgroup"
-"""Name of a preemptor that is a pod group, in metrics; `POD` is that of a pod."""
+"""Name, in metrics, of a preemptor that is a pod group; `POD` is the name of a preemptor that is a pod."""
 
 
 class Timing(Protocol):
@@ -53,7 +53,7 @@ class Timing(Protocol):
     """A monotonic clock. Units: seconds."""
 
     def decided(self, profile: str, seconds: list[float]) -> None:
-        """Record how long each extension point of a successful decision took; 0 for points that were not reached."""
+        """Record how long each extension point of a successful decision took; 0 for points that did not run."""
 
     def point(self, point: str, status: Code, profile: str, seconds: float) -> None:
         """Record the duration of an extension point."""
@@ -65,10 +65,10 @@ class Timing(Protocol):
         """Record the duration of a queueing hint; the outcome is Queue, QueueSkip or Error."""
 
     def change(self, event: str, seconds: float) -> None:
-        """Record how long a change of the cluster took."""
+        """Record how long applying a change to the cluster took."""
 
     def searched(self, preemptor: str, status: Code, seconds: float) -> None:
-        """Record how long the search for victims took; the preemptor is `POD` or `POD_GROUP`."""
+        """Record how long the search for preemption victims took; the preemptor is `POD` or `POD_GROUP`."""
 
     def preempted(self, preemptor: str, seconds: float, *, succeeded: bool) -> None:
         """Record how long the eviction of chosen victims took; the preemptor is `POD` or `POD_GROUP`."""
@@ -88,7 +88,7 @@ class CycleTimes:
         self._count = 0
         self._last = 0.0
         self.by_plugin = False
-        """Whether the plugins of the current decision are measured."""
+        """Whether the durations of single plugins are measured in the current decision."""
         self.seconds = [0.0] * len(CYCLE_POINTS)
         """Durations of `CYCLE_POINTS` in the current decision; 0 for points that were not reached."""
 
@@ -104,13 +104,13 @@ class CycleTimes:
         self._last = self._now()
 
     def lap(self, place: int) -> None:
-        """Add the time since the last call to the extension point with index `place` in `CYCLE_POINTS`."""
+        """Add the time since the previous call to an extension point, given by its index in `CYCLE_POINTS`."""
         now = self._now()
         self.seconds[place] += now - self._last
         self._last = now
 
     def measured(self, plugin: str | tuple[str, ...], point: str, ask: Callable[..., T], *arguments: Any) -> T:
-        """Call a plugin and record its duration; for a plugin block, record an equal part for each member."""
+        """Call a plugin and record its duration; for policies evaluated as one plugin, an equal share for each."""
         names = (plugin,) if isinstance(plugin, str) else plugin
         began = self._now()
         answer = ask(*arguments)
@@ -123,14 +123,14 @@ class CycleTimes:
 def timed(
     times: CycleTimes | None, plugin: str | tuple[str, ...], point: str, ask: Callable[..., T], *arguments: Any
 ) -> T:
-    """Call a plugin or plugin block and return its result; record the duration if the decision is measured."""
+    """Call a plugin and return its result; record the duration if the current decision is measured."""
     if times is None or not times.by_plugin:
         return ask(*arguments)
     return times.measured(plugin, point, ask, *arguments)
 
 
 def measured(timing: Timing, plugin: str, point: str, ask: Callable[..., T], *arguments: Any) -> T:
-    """Call a plugin and record the duration, unless the plugin raises an exception."""
+    """Call a plugin and return its result; record the duration unless the plugin raises an exception."""
     began = timing.now()
     answer = ask(*arguments)
     timing.plugin(plugin, point, code_of(answer), timing.now() - began)
@@ -158,7 +158,7 @@ async def at_point(timing: Timing | None, point: str, profile: str, answers: Awa
 
 
 def code_of(answer: Any) -> Code:
-    """Return the status code of a plugin's result; a result that is not a status counts as Success."""
+    """Return the status code of a plugin's result; Success if the result is not a status."""
     if answer is None:
         return Code.SUCCESS
     if isinstance(answer, PostFilterResult | PodGroupPostFilterResult):

@@ -1,4 +1,4 @@
-"""`ClassCache`: one engine's cached results by pod class, limited in bytes; the least recently used are dropped."""
+"""`ClassCache`: filter and score results that equal pods share, cached up to a limit in bytes."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ CACHE_NODES = 1 << 15
 MOST_CACHES = 4
 """Largest factor by which the limit CACHE_BYTES grows."""
 LARGEST = 4
-"""Largest share of the limit for one class, as 1/LARGEST; results of larger classes are not cached."""
+"""Results that need more than 1/LARGEST of the cache limit are not cached."""
 BYTES_PER_KEY_BYTE = 20
-"""Estimated bytes of memory, per byte of a pod class's key, of the class's pod and the data compiled from that pod."""
+"""Estimated memory of a cached pod and of data compiled from the pod, per byte of its cache key. Units: bytes."""
 FORGOTTEN = 20_000
-"""Number of signatures in dropped pod counters after which `relieve` drops no further pod classes."""
+"""Number of dropped counts (one per counter and kind of placed pod) at which `relieve` stops dropping results."""
 GIVEN_UP = 64
-"""Maximum number of pod classes that one call of `relieve` drops."""
+"""Maximum number of cached entries, each with the results of equal pods, that one call of `relieve` drops."""
 RECENT_PROFILES = 5
-"""Number of newest profiles whose cached results are kept for reuse, with the results of their policies."""
+"""Number of profiles, the newest ones, whose cached results stay available for reuse."""
 
 
 class ClassCache:
-    """The cached results of pod classes, by the key of the class.
+    """The cached filter and score results, one entry for all pods that are equal for scheduling (a pod class).
 
     Args:
         cluster: The cluster.
@@ -50,16 +50,16 @@ class ClassCache:
         self.forget()
 
     def forget(self) -> None:
-        """Drop the cached results of all pod classes."""
+        """Drop all cached results."""
         self._nodes = nodes_allowed_for(self.cluster.nodes.count, self._nodes)
         self._capacity = self.cluster.nodes.columns.capacity
         limit = CACHE_BYTES * self._nodes // CACHE_NODES
         self.cached: LRUCache[Hashable, ClassResults] = LRUCache(limit, getsizeof=attrgetter("nbytes"))
         self._recent = deque([ref(self.profile)], maxlen=RECENT_PROFILES)
-        """The profiles whose results are kept, the newest last, as weak references."""
+        """The profiles whose results stay cached, the newest last, as weak references."""
 
     def use(self, profile: Profile) -> None:
-        """Switch to another profile; the next pod of each class reuses the class's results."""
+        """Switch to another profile; cached results are reused under it as far as they are still valid."""
         self.profile = profile
         self._recent.append(ref(profile))
         recent = {id(one()) for one in self._recent}
@@ -67,14 +67,14 @@ class ClassCache:
             del self.cached[key]
 
     def key(self, pod: Pod) -> Hashable:
-        """Return the key of the pod's class under the current profile."""
+        """Return a key that all pods share which are equal for scheduling under the current profile."""
         extra = self.profile.extra_key
         key = class_key(pod, None if extra is None else extra(pod, self.cluster))
         shared = self.profile.shared_keys(pod, self.cluster)
         return (key, shared) if shared else key
 
     def results(self, pod: Pod, key: Hashable = None, times: CycleTimes | None = None) -> ClassResults:
-        """Return the current results of the pod's class.
+        """Return the up-to-date filter and score results for a pod, shared by all pods that are equal for scheduling.
 
         Args:
             pod: The pod.
@@ -107,7 +107,7 @@ class ClassCache:
         return int(self.cached.currsize)
 
     def relieve(self) -> None:
-        """Drop the least recently used pod classes, because too many pod counters slow down placements."""
+        """Drop the least recently used results, because the pod counters that they use slow down placements."""
         counters = self.cluster.counters
         counters.crowded, before = False, counters.forgotten
         for _ in range(min(GIVEN_UP, len(self.cached))):
@@ -116,7 +116,7 @@ class ClassCache:
                 break
 
     def _earlier_results(self, found: ClassResults) -> EarlierResults | None:
-        """Return the results of a pod class under an earlier profile; None if the current profile cannot reuse them."""
+        """Return the results of equal pods under an earlier profile; None if the current profile cannot reuse them."""
         earlier = found.profile
         if earlier is self.profile or earlier.extra_key != self.profile.extra_key:
             return None  # with another extra key, an equal key can stand for other pods
@@ -126,7 +126,7 @@ class ClassCache:
         return profile.stamps(self.cluster), self.cluster.nodes.columns.capacity
 
     def _keep(self, key: Hashable, results: ClassResults) -> None:
-        """Cache the results of a pod class, unless they exceed the share LARGEST of the limit."""
+        """Cache the results that equal pods share, unless they need more than 1/LARGEST of the cache."""
         if self._nodes != nodes_allowed_for(self.cluster.nodes.count, self._nodes):
             self.forget()
         results.measure()
@@ -159,7 +159,7 @@ def nodes_allowed_for(nodes: int, before: int) -> int:
 
 
 def _length(key: Hashable) -> int:
-    """Return the length of a pod class's key, without what policies and plugins add to the key. Units: bytes."""
+    """Return the length of the part of a cache key that describes the pod, not policies or plugins. Units: bytes."""
     while isinstance(key, tuple):
         key = key[0]
     return len(key) if isinstance(key, bytes) else 0

@@ -1,4 +1,4 @@
-"""`ClassResults`: the cached filter and score results of one pod class on every row.
+"""`ClassResults`: cached filter and score results for all nodes, shared by pods that are equal for scheduling.
 
 Pods of a class are equal in all fields that scheduling reads, so a result for one pod is valid for the next pod of the
 class. At a decision, each plugin is called only for the rows that changed in an aspect that the plugin reads. The rest
@@ -31,21 +31,21 @@ from policysched.state.tables.amounts import PodResources
 
 Results = FilterResults | ScoreResults
 Sums = Mapping[int, NDArray[np.signedinteger]]
-"""The sum of weighted scores of each row, by tier. Shapes: (C,)."""
+"""For each tier of scores, the sum of the weighted scores of each node. Shapes: (C,)."""
 MANY = 8
-"""If more than 1/MANY of the rows changed, all rows are judged anew, because a slice is faster than an index array."""
+"""If more than 1/MANY of all nodes changed, all nodes are evaluated, because a slice is faster than an index array."""
 BYTES = 2048
-"""Memory of a class's results, without arrays and without the results of plugins. Units: bytes."""
+"""Memory of a `ClassResults` object without its arrays and without the results of plugins. Units: bytes."""
 MEASURED_EVERY = 32
-"""Number of refreshes of a class's results after which their memory is measured again."""
+"""Number of refreshes of cached results after which their memory is measured again."""
 WIDEST_NARROW_TOTAL = 2**31 - 1 - 2**24
-"""Largest sum of the plugins' scores that is stored in 32-bit integers; the scores of policies add less than 2^24."""
+"""Largest sum of plugins' scores for which 32-bit integers are used; the scores of policies add less than 2^24."""
 
 log = logging.getLogger(__name__)
 
 
 class ClassResults:
-    """The results of a pod class under one profile.
+    """The filter and score results for all nodes, under one profile, for pods that are equal for scheduling.
 
     Args:
         cluster: The cluster.
@@ -57,19 +57,19 @@ class ClassResults:
     """
 
     filters: tuple[FilterResults, ...]
-    """The results of the filters that do not skip the class, in the order of Filter."""
+    """The results of the filters that do not skip the pod, in the order of Filter."""
     first: NDArray[np.int16]
-    """For each row, the place of the first filter that rejects the row, or FEASIBLE; ABSENT without a node."""
+    """For each node's row, the place of the first filter that rejects the node, or FEASIBLE; ABSENT without a node."""
     feasible_count: int
-    """Number of rows that pass all filters."""
+    """Number of nodes that pass all filters."""
     filter_failure: Status | None
     """The status of a filter that failed on a node; None if no filter failed."""
     scores: tuple[ScoreResults, ...]
-    """The results of the score plugins that do not skip the class; outdated while no row is feasible."""
+    """The results of the score plugins that do not skip the pod; outdated while no node is feasible."""
     score_failure: Status | None
     """The status of a plugin that failed at PreScore, which fails decisions with more than one feasible node."""
     sums: dict[int, NDArray[np.signedinteger]]
-    """The weighted sums of raw scores, by tier, the highest first; infeasible rows have the value `infeasible`."""
+    """For each tier, the highest first, the nodes' sums of weighted raw scores; `infeasible` for infeasible nodes."""
     known: dict[str, KnownAnswers]
     """The cached results of out-of-tree plugins that declare `reads`, by extension point and plugin."""
     nbytes: int
@@ -87,9 +87,9 @@ class ClassResults:
         self.cluster, self.profile, self._stamps, self._times = cluster, profile, stamps, times
         self.nbytes = self._refreshes = 0
         self._position = cluster.journal.position
-        """The journal's position up to which the filter results are current."""
+        """Number of changes in the journal of changed nodes that the filter results already include."""
         self._scored_position: int | None = None
-        """The journal's position up to which the scores are current; None if every row has to be scored."""
+        """Number of changes in the journal that the scores include; None if every node has to be scored."""
         self._namespaces_stamp = cluster.namespaces_stamp
         self._namespace = pod.metadata.namespace
         self._namespace_labels = cluster.namespaces.get(self._namespace)
@@ -105,9 +105,9 @@ class ClassResults:
         self.infeasible = int(np.iinfo(self._dtype).min)
         self.scores, self.sums, self.known = (), {0: np.zeros(0, self._dtype)}, {}
         self._following: Sequence[FilterResults] = ()
-        """The filters whose results may change although the journal shows no changed row."""
+        """The filters whose results may change although the journal lists no changed node."""
         self._adding: Mapping[int, Sequence[ScoreResults]] = {}
-        """The results of score plugins that do not normalize, by tier."""
+        """The results of score plugins without NormalizeScore, by tier of the scores."""
         if self.pre_filter.rejection is None:
             scores, self.score_failure = prepare_scores(profile.class_scores, pod, cluster, times, earlier)
             self.scores = tuple(scores)
@@ -122,7 +122,7 @@ class ClassResults:
         return self.profile is profile and self._stamps == stamps and self._is_valid_for_namespaces()
 
     def _is_valid_for_namespaces(self) -> bool:
-        """Return whether the prepared states of plugins are still valid after changes of namespace labels."""
+        """Return whether the data that plugins prepared is still valid after changes of namespace labels."""
         stamp = self.cluster.namespaces_stamp
         if self._namespaces_stamp == stamp:
             return True
@@ -135,7 +135,7 @@ class ClassResults:
         return True
 
     def measure(self) -> None:
-        """Estimate the memory of the results with the plugins' prepared states, and store it in `nbytes`."""
+        """Estimate the memory of the results and of the data that plugins prepared, and store it in `nbytes`."""
         results = sum(one.nbytes for one in self.filters) + sum(one.nbytes for one in self.scores)
         results += sum(one.nbytes for one in self.known.values())
         sums = sum(one.nbytes for one in self.sums.values())
@@ -147,7 +147,7 @@ class ClassResults:
         return self._refreshes % MEASURED_EVERY == 1
 
     def handed_over(self, stamps: Hashable) -> EarlierResults | None:
-        """Bring the results up to date and return them for reuse under another profile; this object is then invalid.
+        """Update the results and return them for reuse under another profile; this object is then invalid.
 
         Args:
             stamps: The present value of `Profile.stamps` of the profile of these results.
@@ -169,7 +169,7 @@ class ClassResults:
         return EarlierResults(self.profile, self.filters, self.scores, self.pre_filter.outcomes, scored=scored)
 
     def refresh(self) -> None:
-        """Evaluate the filters on the rows that changed; if a row is feasible, also the scores."""
+        """Evaluate the filters on the nodes that changed; if any node is feasible, also the scores."""
         self._refreshes += 1
         journal, before = self.cluster.journal, self._position
         if self.pre_filter.rejection is not None or (journal.position == before and not self._following):
@@ -196,7 +196,7 @@ class ClassResults:
             self.score()
 
     def score(self) -> None:
-        """Evaluate the scores on the rows that changed; `refresh` leaves out the scores while no row is feasible."""
+        """Evaluate the scores on changed nodes; `refresh` leaves out the scores while no node is feasible."""
         if self._scored_position == self._position:
             return
         changed = None if self._scored_position is None else self.cluster.journal.since(self._scored_position)
@@ -207,12 +207,12 @@ class ClassResults:
 
     @cached_property
     def plugin_names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The names of the profile's plugins that do not skip the class, at Filter and at Score."""
+        """The names of the plugins that do not return Skip for the pod: at Filter, and at Score."""
         filters = tuple(name for one in self.filters if one.is_of_profile for name in one.names)
         return filters, tuple(name for one in self.scores for name in one.names)
 
     def _recompute(self, position: int, earlier: EarlierResults | None = None) -> None:
-        """Evaluate the filters on all rows; if a row is feasible, also the scores.
+        """Evaluate the filters on all nodes; if any node is feasible, also the scores.
 
         Args:
             position: The journal's position up to which the results are current afterwards.
@@ -232,7 +232,7 @@ class ClassResults:
             self._score_all(earlier)
 
     def _score_all(self, earlier: EarlierResults | None = None) -> None:
-        """Score all rows, so that the scores are as current as the results of the filters."""
+        """Score all nodes with all plugins."""
         nodes, self._scored_position = self.cluster.nodes, self._position
         capacity = nodes.columns.capacity
         for one in [one for one in self.scores if earlier is None or not earlier.reuse_scores(one)]:
@@ -242,7 +242,7 @@ class ClassResults:
         self._rank(slice(0, nodes.size))
 
     def _update_scores(self, changes: RowChanges, judged: RowNumbers | None) -> None:
-        """Score the rows that changed, and update the sums.
+        """Score the nodes that changed, and update the sums of scores.
 
         Args:
             changes: The rows that changed since the scores were current.
@@ -258,7 +258,7 @@ class ClassResults:
             self._rank(self._or_all(scored))
 
     def _updated(self, results: Sequence[Results], changes: RowChanges, point: str) -> list[RowNumbers]:
-        """Evaluate the plugins that read a changed aspect; return the rows whose results changed, by plugin."""
+        """Evaluate the plugins that read something that changed; return for each the nodes whose results changed."""
         times = self._times
         due = [(one, rows) for one in results if (rows := changes.of(one.reads)) is not None]
         if times is None or not times.by_plugin:
@@ -270,19 +270,19 @@ class ClassResults:
             self._times.lap(place)
 
     def _or_all(self, rows: RowNumbers) -> Rows:
-        """Return `rows`, or a slice of all rows if `rows` are more than 1/MANY of all rows."""
+        """Return the node numbers `rows`, or a slice of all nodes if `rows` are more than 1/MANY of all nodes."""
         size = self.cluster.nodes.size
         return rows if rows.size * MANY < size else slice(0, size)
 
     def _judge(self, rows: Rows) -> None:
-        """Find the first filter that rejects each of some rows, and count the feasible rows."""
+        """Find the first filter that rejects each of some nodes, and count the feasible nodes."""
         judge(self.first, self.filters, self.cluster.nodes.present.data, rows)
         self.feasible_count = self.first.size - int(np.count_nonzero(self.first))
         if self._failing:
             self.filter_failure = failure_of(self._failing, self.first[: self.cluster.nodes.size])
 
     def _rank(self, rows: Rows) -> None:
-        """Add up the weighted raw scores of some rows, tier by tier."""
+        """Add up the weighted raw scores of some nodes, separately for each tier."""
         infeasible = self.first[rows] != FEASIBLE
         for tier, adding in self._adding.items():
             sums = np.zeros(infeasible.size, self._dtype)
@@ -294,7 +294,7 @@ class ClassResults:
 
 
 def _by_tier(scores: Sequence[ScoreResults]) -> dict[int, list[ScoreResults]]:
-    """Return the results of score plugins that do not normalize, by tier, the highest first; tier 0 is always there."""
+    """Return the results of score plugins without NormalizeScore by tier, the highest first; tier 0 always exists."""
     found: dict[int, list[ScoreResults]] = {0: []}
     for one in scores:
         added = found.setdefault(one.tier, [])
@@ -304,6 +304,6 @@ def _by_tier(scores: Sequence[ScoreResults]) -> dict[int, list[ScoreResults]]:
 
 
 def _width(profile: Profile) -> type[np.signedinteger]:
-    """Return the narrowest integer type that can store every sum of the profile's scores."""
+    """Return the narrowest integer type that can hold every sum of the scores of a profile's plugins."""
     most = sum(abs(weight) for _, weight in profile.scores) * MAX_NODE_SCORE
     return np.int32 if most <= WIDEST_NARROW_TOTAL else np.int64

@@ -38,9 +38,9 @@ class Decision:
     failure: Status | None = None
     """The status of the plugin that failed at Filter, PreScore or Score, if any."""
     row: int = -1
-    """The row of the selected node; −1 if no node is feasible."""
+    """The row (number) of the selected node; −1 if no node is feasible."""
     tied: RowNumbers = field(default_factory=lambda: NO_ROWS)
-    """The rows with the highest total score, if several rows have it."""
+    """The rows of the nodes with the highest total score, if several nodes have it."""
     feasible_count: int = 0
     nominated: bool = False
     """True if the pod fits its nominated node: no other node was then considered."""
@@ -63,7 +63,7 @@ class Decision:
 
     @property
     def best(self) -> list[int]:
-        """The rows with the highest total score."""
+        """The rows (node numbers) of the nodes with the highest total score."""
         rows: list[int] = self.tied.tolist()
         return rows
 
@@ -78,7 +78,7 @@ class Decision:
         return 1 if self.nominated else self.evaluation.node_count
 
     def code_at(self, point: str) -> Code:
-        """Return the status code of an extension point of this cycle, for metrics; Success unless that point failed."""
+        """Return the status code with which an extension point of this cycle ended, for metrics."""
         if self.rejection is not None:
             return self.rejection.code if point == PRE_FILTER else Code.SUCCESS
         if self.failure is None:
@@ -115,12 +115,12 @@ class Decision:
         return CycleState() if cycle is None else cycle.state
 
     def status(self, row: int) -> Status:
-        """Return the status with which a filter rejects an infeasible row."""
+        """Return the status with which a filter rejects the node of a row."""
         nominated = self.rejected_nomination()
         return nominated[1] if nominated is not None and nominated[0] == row else self.evaluation.status(row)
 
     def rows_with(self, code: Code) -> RowNumbers:
-        """Return the rows that are rejected with a given status code."""
+        """Return the rows of the nodes that are rejected with a given status code."""
         mask = rejected_with(code, *self._rejections())
         nominated = self.rejected_nomination()
         if nominated is not None:
@@ -154,11 +154,11 @@ class Decision:
         return f'running PreFilter plugin "{self.rejection.plugin}": {self.rejection.message}'
 
     def _rejections(self) -> tuple[NDArray[np.int16], Sequence[FilterResults]]:
-        """Return the place of the first filter that rejects each row, and all filters. Shapes: (N,)."""
+        """Return, for each node, the place of the first filter that rejects the node; and all filters. Shapes: (N,)."""
         return self.evaluation.first[: self.cluster.nodes.size], self.evaluation.filters
 
     def _histogram(self) -> Counter[Status]:
-        """Return the number of rows that each status rejects."""
+        """Return the number of nodes that each status rejects."""
         if self._statuses is None:
             self._statuses = self._count()
         return self._statuses
@@ -174,7 +174,7 @@ class Decision:
         return counts
 
     def rejected_nomination(self) -> tuple[int, Status] | None:
-        """Return the row of the pod's nominated node and its status if PreFilter excluded the node; else None.
+        """Return row and status of the pod's nominated node if PreFilter excluded that node; else None.
 
         The nominated node was evaluated before all others, so messages name the filter that rejected it.
         """
@@ -185,7 +185,7 @@ class Decision:
 
 
 def drawn(decision: Decision, rng: random.Random) -> Decision:
-    """Select a random node of those with the highest total score, in the order of names; a seed reproduces it."""
+    """Choose a random node among the nodes with the highest total score; with a seed, the choice is reproducible."""
     if len(decision.best) > 1:
         names = decision.cluster.nodes.names
         decision.row = rng.choice(sorted(decision.best, key=lambda row: names[row]))

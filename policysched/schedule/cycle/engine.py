@@ -31,7 +31,7 @@ from policysched.state.cluster import Cluster
 
 
 class Engine:
-    """Makes the scheduling decisions about the pods of one profile in one cluster.
+    """Decides about the pods of one profile in one cluster: evaluates filters and scores, and chooses a node.
 
     Args:
         cluster: The cluster.
@@ -57,11 +57,11 @@ class Engine:
         return self.classes.profile
 
     def use(self, profile: Profile) -> None:
-        """Switch to another profile; cached results that are still valid are reused."""
+        """Switch to another profile; reuse cached results that are still valid."""
         self.classes.use(profile)
 
     def beside(self, rng: random.Random) -> Engine:
-        """Return an engine with the same profile and cluster, but with a cache and random source of its own.
+        """Return another engine for the same profile and cluster, with its own cache and random source.
 
         Its decisions do not affect this engine.
         """
@@ -82,7 +82,7 @@ class Engine:
         return self.choose(self.find(pod, key, rows))
 
     def find(self, pod: Pod, key: Hashable = None, rows: RowNumbers | None = None) -> Evaluation:
-        """Evaluate the filters for a pod; return the evaluation with the feasible nodes; `decide` describes `rows`."""
+        """Evaluate the filters for a pod on all nodes, or on the nodes `rows`; return results and feasible nodes."""
         if self.times is not None:
             self.times.begin()
         found = Evaluation.of(pod, self.classes.results(pod, key, self.times))
@@ -97,7 +97,7 @@ class Engine:
         return found
 
     def _for_pod(self, evaluation: Evaluation, plugins: PerPodPlugins | None) -> Evaluation:
-        """Return the evaluation of a pod's class, extended by the results that apply to this pod only."""
+        """Return the results that equal pods share, with results for this pod only, such as those of its claims."""
         if plugins is not None:
             evaluation = with_per_pod_results(evaluation, plugins, self.times)
         if evaluation.rejection is not None:
@@ -110,7 +110,7 @@ class Engine:
         return with_out_of_tree_filters(with_nominated_pods(evaluation), cycle, self.times)
 
     def choose(self, evaluation: Evaluation) -> Decision:
-        """Return the decision for the best feasible node of an evaluation; the cluster must not have changed since."""
+        """Return the decision for the best feasible node; the cluster must not have changed since the evaluation."""
         if not self.cluster.nodes.count:
             return Decision(evaluation)
         if evaluation.rejection is not None:
@@ -130,7 +130,7 @@ class Engine:
         return Decision(evaluation, row=chosen, tied=tied, feasible_count=evaluation.feasible_count)
 
     def _best(self, evaluation: Evaluation) -> tuple[Evaluation, RowNumbers] | Status:
-        """Score the feasible nodes; return the evaluation and the best rows, or the status of a failed plugin.
+        """Score the feasible nodes; return the results and the best nodes' rows, or the status of a failed plugin.
 
         A single feasible node needs no scores.
         """

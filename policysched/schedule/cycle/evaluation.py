@@ -58,37 +58,37 @@ class Evaluation(NamedTuple):
 
     pod: Pod
     of_class: ClassResults
-    """The results of the pod's class, on which the evaluation is based."""
+    """The results that all pods equal to this pod share (its pod class), on which the evaluation is based."""
     pre_filter: PreFilter
-    """The outcome of PreFilter: prepared filters, narrowed nodes or a rejection."""
+    """The outcome of PreFilter: prepared filters, the only possible nodes, or a rejection."""
     filters: tuple[FilterResults, ...]
-    """The filter results by place: nodes excluded by PreFilter, nominated pods, filters of the profile, extenders."""
+    """The filter results in this order: nodes excluded by PreFilter, nominated pods, plugins, extenders."""
     first: NDArray[np.int16]
-    """For each row, the place of the first filter that rejects the row, or FEASIBLE; ABSENT without a node.
+    """For each node's row, the place of the first filter that rejects the node, or FEASIBLE; ABSENT without a node.
 
     Shapes: (C,) or (N,).
     """
     feasible_count: int
-    """Number of rows that pass all filters."""
+    """Number of nodes that pass all filters."""
     filter_failure: Status | None
     """The status of a filter that failed on a node; None if no filter failed."""
     score_failure: Status | None
     """The status of a plugin that failed at PreScore, which fails decisions with more than one feasible node."""
     nominated_pods: PodsByRow
-    """For each row, the nominated pods for which this pod must leave room."""
+    """For each node's row, the pods nominated to the node for which this pod must leave room."""
     further_scores: tuple[ScoreResults, ...] = ()
-    """The results of score plugins that were evaluated for this pod instead of its class."""
+    """The results of score plugins that were evaluated for this pod, not for all equal pods."""
     pending_scores: ScoreWeights = ()
     """The out-of-tree score plugins that are not called yet; they are called only if several nodes are feasible."""
     cycle: PodCycle | None = None
-    """The CycleState and calls of the out-of-tree plugins; None without out-of-tree plugins."""
+    """The CycleState of the out-of-tree plugins and their calls; None without out-of-tree plugins."""
     nominated_node: NominatedNode | None = None
     rows: RowNumbers | None = None
     """The rows of the pod group's placement to which the evaluation is limited; None for all nodes."""
 
     @classmethod
     def of(cls, pod: Pod, found: ClassResults) -> Evaluation:
-        """Return the evaluation of a pod for which no result differs from those of its class."""
+        """Return the evaluation of a pod that has no results besides those shared by all equal pods."""
         return cls(
             pod,
             found,
@@ -132,7 +132,7 @@ class Evaluation(NamedTuple):
         return self._replace(further_scores=(*self.further_scores, *scores), **changes)
 
     def within(self, rows: RowNumbers) -> Evaluation:
-        """Return the evaluation limited to the rows of a pod group's placement; other rows count as having no node."""
+        """Return the evaluation limited to the nodes of a pod group's placement."""
         if self.rejection is not None:
             return self._replace(rows=rows)
         first = np.full(self.cluster.nodes.size, ABSENT, np.int16)
@@ -183,7 +183,7 @@ class Evaluation(NamedTuple):
 
     @property
     def scores(self) -> tuple[ScoreResults, ...]:
-        """The results of all score plugins that do not skip the pod; the pod's own results replace its class's."""
+        """The results of all score plugins that do not skip the pod; results for this pod replace shared results."""
         if not self.further_scores:
             return self.of_class.scores
         own = {one.plugin.name for one in self.further_scores}
@@ -191,16 +191,16 @@ class Evaluation(NamedTuple):
 
     @property
     def is_scored(self) -> bool:
-        """Whether any plugin scores; without scores, the total of every node is 1."""
+        """Whether any plugin scores; without a score plugin, the total of every node is 1."""
         return bool(self.profile.scores or self.profile.extenders or self.further_scores)
 
     @property
     def tiers(self) -> tuple[int, ...]:
-        """The tiers of the scores, the highest first."""
+        """The tiers of the scores, the highest first; scores of lower tiers only break ties."""
         return tuple(self.of_class.sums)
 
     def feasible(self) -> Mask:
-        """Return the rows that pass all filters.
+        """Return a mask of the nodes (by row) that pass all filters.
 
         Shapes: (N,).
         """
@@ -208,7 +208,7 @@ class Evaluation(NamedTuple):
         return feasible
 
     def best(self, times: CycleTimes | None = None) -> RowNumbers:
-        """Return the feasible rows with the highest total score; at least one row must be feasible.
+        """Return the rows of the feasible nodes with the highest total score; at least one node must be feasible.
 
         The totals of a lower tier decide between rows with equal totals in all higher tiers.
         """
@@ -222,7 +222,7 @@ class Evaluation(NamedTuple):
         return NO_ROWS if best is None else best
 
     def ranking(self, tier: int = 0, times: CycleTimes | None = None) -> NDArray[np.signedinteger]:
-        """Return each row's total score in a tier; infeasible rows have the lowest value of the type.
+        """Return each node's total score in a tier; infeasible nodes have the lowest value of the integer type.
 
         Plugins that give all rows the same score are omitted, so these are not the totals of decision records.
         Shapes: (N,).
@@ -247,7 +247,7 @@ class Evaluation(NamedTuple):
         return total
 
     def score_out_of_range(self) -> Status | None:
-        """Return the error of the first plugin whose final score of a feasible row is outside 0 to 100; else None.
+        """Return an error that names the first plugin with a feasible node's score outside 0 to 100; None without one.
 
         Source: pkg/scheduler/framework/runtime/framework.go (RunScorePlugins).
         """
@@ -257,33 +257,33 @@ class Evaluation(NamedTuple):
         return None
 
     def trial(self, row: int) -> Trial:
-        """Return a what-if of a node, on which pods can be added or removed; PreFilter must not reject the pod."""
+        """Return a simulation of one node, in which pods can be added or removed; PreFilter must not reject the pod."""
         return Trial(self.cluster, self.plugin_filters(), row, self.nominated_pods.get(row, ()), self.cycle)
 
     def plugin_names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the names of the profile's plugins that do not skip the pod, at Filter and at Score."""
+        """Return the names of the plugins that do not return Skip for the pod: at Filter, and at Score."""
         if self.filters is self.of_class.filters and not self.further_scores:
             return self.of_class.plugin_names
         filters = tuple(name for one in self.plugin_filters() for name in one.names)
         return filters, tuple(name for one in self.scores for name in one.names)
 
     def filter_parts(self) -> list[FilterResults | MemberCodes]:
-        """Return the results of the filters that reject a row; for a plugin block, the results of its members."""
+        """Return the results of the filters that reject any node, separately for each policy."""
         return [part for one in self.filters if one.rejects_any for part in one.parts()]
 
     def score_parts(self) -> list[ScoreResults | MemberScores]:
-        """Return the results of the score plugins; for a plugin block, the results of its members."""
+        """Return the results of the score plugins, separately for each policy."""
         return [part for one in self.scores for part in one.parts()]
 
     def plugin_filters(self) -> list[FilterResults]:
-        """Return the filter results of the profile's plugins only, without nominated pods, extenders and PreFilter."""
+        """Return the results of filter plugins, without the results of extenders, nominated pods and PreFilter."""
         return [one for one in self.filters if one.is_of_profile]
 
     def filter_at(self, place: int) -> FilterResults:
-        """Return the filter results with a given place in the order of filters."""
+        """Return the results of the filter with a given place in the order of filters."""
         return next(one for one in self.filters if one.place == place)
 
     def status(self, row: int) -> Status:
-        """Return the status with which a filter rejects an infeasible row."""
+        """Return the status with which a filter rejects the infeasible node of a row."""
         results = self.filter_at(int(self.first[row]))
         return results.reason(int(results.codes[row]))

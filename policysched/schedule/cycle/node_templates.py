@@ -1,4 +1,4 @@
-"""`TemplateEvaluator`: whether a new node, such as an autoscaler would add, takes a pod, and which clauses reject it.
+"""`TemplateEvaluator`: whether a new node, such as an autoscaler would add, fits a pod, and which clauses reject it.
 
 The node is in the cluster only during the call, so that filters over several nodes, such as topology spread, count it.
 """
@@ -44,7 +44,7 @@ class TemplateEvaluator:
         self._clauses: dict[FilterRow, list[Clause]] = {}
 
     def evaluate(self, template: Node) -> Record:
-        """Return whether a node like a template takes the pod, and the reasons why not.
+        """Return whether the pod fits a new node like the template, and the reasons why not.
 
         Raises:
             UsageError: the cluster has a node of this name.
@@ -58,7 +58,7 @@ class TemplateEvaluator:
         return {key: value for key, value in record.items() if value not in ({}, [])}
 
     def _rejecting(self, active: ActivePolicy, row: int) -> dict[str, Any]:
-        """Return the filters of a policy that reject a row, each with the clauses that are not true."""
+        """Return the filters of a policy that reject a node, each with the clauses that are not true."""
         rejecting = _codes(active, self._pod, self._engine.cluster, row)
         return {
             one.rule.name: {
@@ -80,7 +80,7 @@ class TemplateEvaluator:
 
 @contextmanager
 def _added(template: Node, cluster: Cluster) -> Iterator[int]:
-    """Add a node inside this context; yields its row."""
+    """Add a node to the cluster inside this context; yield the node's row."""
     name = template.metadata.name
     if name in cluster.nodes.row_of:
         raise UsageError(f'node template "{name}": a node or a placed pod has this node name: change metadata.name')
@@ -91,7 +91,7 @@ def _added(template: Node, cluster: Cluster) -> Iterator[int]:
 
 
 def _statuses(found: Evaluation, row: int) -> list[Status]:
-    """Return the status of each filter that rejects a row, or the only status that rejects the pod everywhere."""
+    """Return the status of each filter that rejects the node of a row, or the only status that rejects every node."""
     everywhere = found.rejection or found.filter_failure
     if everywhere is not None:
         return [everywhere]
@@ -101,7 +101,7 @@ def _statuses(found: Evaluation, row: int) -> list[Status]:
 
 
 def _codes(active: ActivePolicy, pod: Pod, cluster: Cluster, row: int) -> list[tuple[FilterRow, int]]:
-    """Return the filter rules of a policy that are not true on a row, with their reason codes."""
+    """Return the filter rules of a policy that are not true for a node, each with its reason code."""
     matrix = active.filter_matrix(pod, cluster)
     if matrix is None or isinstance(matrix, Status):
         return []

@@ -24,7 +24,7 @@ from policysched.schedule.cycle.what_if import verdicts_on
 
 
 def with_nominations(evaluation: Evaluation) -> Evaluation:
-    """Return the evaluation extended by the pods nominated to each node, and by the pod's own nominated node.
+    """Return the evaluation with the effects of the pods nominated to each node, and of the pod's own nominated node.
 
     Args:
         evaluation: An evaluation that PreFilter does not reject.
@@ -62,7 +62,7 @@ def with_nominated_pods(evaluation: Evaluation) -> Evaluation:
 
 
 def _rejections(evaluation: Evaluation, rows: RowNumbers) -> dict[int, Status]:
-    """Return for each row the status that rejects the pod if the pods nominated to the row are placed on it."""
+    """Return for each node's row the status that rejects the pod beside the pods nominated to the node."""
     changed = ChangedRows(evaluation.cluster, rows, NO_ROWS, NO_ROWS).with_nominated(evaluation.nominated_pods)
     verdicts = verdicts_on(changed, evaluation.plugin_filters(), {}, evaluation.cycle)
     if verdicts is not None:

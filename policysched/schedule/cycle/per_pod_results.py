@@ -1,4 +1,4 @@
-"""Results that are computed for each pod instead of its class: of volume, claim and out-of-tree plugins.
+"""Filter and score results for a single pod, not shared by equal pods: of volume, claim and out-of-tree plugins.
 
 The pods of a StatefulSet differ in their claims. The results of their class omit the plugins that read claims; these
 plugins are called for each pod, on all rows, in the order of the profile. Each function returns a new evaluation.
@@ -29,7 +29,7 @@ from policysched.schedule.timing import FILTER, PRE_FILTER, SCORE, CycleTimes, t
 
 
 def with_per_pod_results(evaluation: Evaluation, plugins: PerPodPlugins, times: CycleTimes | None) -> Evaluation:
-    """Return an evaluation extended by the results of plugins that evaluate each pod separately.
+    """Return an evaluation to which the results of plugins that evaluate each pod separately are added.
 
     Of out-of-tree plugins only PreFilter is called; see `with_out_of_tree_filters`.
 
@@ -64,7 +64,7 @@ def with_per_pod_results(evaluation: Evaluation, plugins: PerPodPlugins, times: 
 
 
 class _PodPreFilter(PreFilter):
-    """PreFilter for one pod: merges the class's PreFilter results with calls of the plugins that evaluate each pod."""
+    """PreFilter for one pod: uses the results shared by equal pods, and calls the plugins that evaluate each pod."""
 
     def __init__(self, evaluation: Evaluation, cycle: PodCycle | None, times: CycleTimes | None) -> None:
         super().__init__(evaluation.profile.places)
@@ -80,14 +80,14 @@ class _PodPreFilter(PreFilter):
                 break
 
     def narrowed(self) -> FilterResults | None:
-        """Return a filter for the nodes that PreFilter excluded for this pod; None if its class has the same filter."""
+        """Return a filter for the nodes that PreFilter excluded for this pod; None if equal pods share the filter."""
         if self._allowed is None or self.narrowing == self._evaluation.narrowing:
             return None
         cluster = self._evaluation.cluster
         return FilterResults(NarrowedNodes(self.narrowing), NarrowedNodes.prepare(self._allowed, cluster), NARROWED)
 
     def _call(self, place: int, plugin: Filter) -> bool:
-        """Call a plugin's PreFilter; return True if the plugin ends PreFilter by a rejection."""
+        """Call a plugin's PreFilter; return True if PreFilter ends because the plugin rejected the pod."""
         if isinstance(plugin, OutOfTreePlugin):
             return self._cycle is not None and self._call_out_of_tree(place, plugin, self._cycle)
         of = self._evaluation
@@ -116,7 +116,7 @@ class _PodPreFilter(PreFilter):
 
 
 def _computed_filters(evaluation: Evaluation, prepared: _PodPreFilter, times: CycleTimes | None) -> list[FilterResults]:
-    """Evaluate on all rows the filters that PreFilter prepared, except out-of-tree filters."""
+    """Evaluate on all nodes the filters that PreFilter prepared, except out-of-tree filters."""
     nodes, narrowed = evaluation.cluster.nodes, prepared.narrowed()
     if narrowed is not None:
         narrowed.recompute(nodes.columns.capacity, nodes.size)
@@ -129,7 +129,7 @@ def _computed_filters(evaluation: Evaluation, prepared: _PodPreFilter, times: Cy
 def _computed_scores(
     evaluation: Evaluation, plugins: Sequence[tuple[ScorePlugin[Any], int | None]], times: CycleTimes | None
 ) -> tuple[list[ScoreResults], Status | None]:
-    """Evaluate score plugins on all rows; return their results, or the status of a plugin that failed at PreScore."""
+    """Evaluate score plugins on all nodes; return the results, or the status of a plugin that failed at PreScore."""
     nodes = evaluation.cluster.nodes
     scores, failure = prepare_scores(plugins, evaluation.pod, evaluation.cluster, times)
     for one in scores:
@@ -138,7 +138,7 @@ def _computed_scores(
 
 
 def with_out_of_tree_filters(evaluation: Evaluation, cycle: PodCycle, times: CycleTimes | None) -> Evaluation:
-    """Return an evaluation with Filter of out-of-tree plugins, each called for nodes that pass earlier filters.
+    """Call Filter of out-of-tree plugins for the nodes that pass all earlier filters; return the new evaluation.
 
     Args:
         evaluation: An evaluation that PreFilter does not reject.

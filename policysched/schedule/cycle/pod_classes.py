@@ -1,4 +1,4 @@
-"""Keys of pod classes: pods that are equal in all fields that scheduling reads have the same key and share results.
+"""Cache keys of pods: pods equal in all fields that scheduling reads have one key and share results (a pod class).
 
 The key of a class contains every field of a pod, as encoded bytes, except the fields in `LEFT_OUT`, in which equal
 pods may differ. The key contains the workload by which a pod is spread, and no other owner. Policies add the fields
@@ -71,7 +71,7 @@ LEFT_OUT: Final[Mapping[type[msgspec.Struct], Mapping[str, str]]] = {
         "rbd": _PER_POD,
     },
 }
-"""For each struct of a pod, the fields that are not part of the pod class's key, with the reason."""
+"""For each struct in a pod, the fields that are not part of the pod's cache key, with the reason."""
 S = TypeVar("S", bound=msgspec.Struct)
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 _EMPTY: Final = {struct: {name: getattr(struct(), name) for name in names} for struct, names in LEFT_OUT.items()}
@@ -79,11 +79,11 @@ _EMPTY: Final = {struct: {name: getattr(struct(), name) for name in names} for s
 _WITHOUT_KEY_FIELDS: Final[Mapping[type[msgspec.Struct], Any]] = {
     struct: struct() for struct, names in LEFT_OUT.items() if set(struct.__struct_fields__) == set(names)
 }
-"""For each struct that has no field in the key of a pod class, an object with default values."""
+"""For each struct in a pod of which no field is part of the cache key, an object with default values."""
 
 
 def _key_fields_of(struct: type[msgspec.Struct]) -> Callable[[msgspec.Struct], tuple[Any, ...]]:
-    """Return a function from an object of a struct to the values of its fields that are part of the pod class's key."""
+    """Return a function that returns the values of those fields of a struct that are part of a pod's cache key."""
     names = [name for name in struct.__struct_fields__ if name not in LEFT_OUT[struct]]
     return attrgetter(*names)
 
@@ -94,7 +94,7 @@ _NO_VOLUME: Final = Volume()
 
 
 def class_key(pod: Pod, extra: Hashable = None) -> Hashable:
-    """Return the key of a pod's class; `extra` contains additional values that policies read."""
+    """Return a key that is equal for pods which scheduling cannot distinguish; `extra`: values that policies read."""
     spec, status = pod.spec, _STATUS(pod.status)
     told: dict[str, Any] = {}
     if spec.volumes:
@@ -114,7 +114,7 @@ def class_key(pod: Pod, extra: Hashable = None) -> Hashable:
 
 
 def _with_key_fields(structs: Sequence[S]) -> list[S]:
-    """Return copies of objects in which the fields that are not in the pod class's key have their default values."""
+    """Return copies of objects in which the fields that are not part of a pod's cache key have default values."""
     if not structs:
         return []
     kind = type(structs[0])

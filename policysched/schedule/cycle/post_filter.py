@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 
 class FailedCycle:
-    """The view of a decision without a feasible node that PostFilter plugins get (implements `FailedDecision`).
+    """A decision without a feasible node, as PostFilter plugins get it (implements `FailedDecision`).
 
     Args:
         decision: A decision without a feasible node, of a cluster with nodes, in which no plugin failed.
@@ -65,7 +65,7 @@ class FailedCycle:
         self._filters: list[FilterResults] | None = None
 
     def rows_with(self, code: Code) -> RowNumbers:
-        """Return the rows that are rejected with a given status code; a rejection by PreFilter applies to all nodes."""
+        """Return the rows of the nodes rejected with a status code; a rejection by PreFilter applies to all nodes."""
         rejection = self.decision.rejection
         if rejection is not None:
             nodes = self.cluster.nodes
@@ -81,23 +81,23 @@ class FailedCycle:
         return status.by("") if status.plugin == PRE_FILTER_RESULT else status
 
     def pre_filtered(self, plugin: str) -> bool:
-        """Return whether a plugin's PreFilter was called: an unresolvable rejection ends PreFilter early."""
+        """Return whether a plugin's PreFilter was called; PreFilter ends early if a rejection is unresolvable."""
         evaluation = self.decision.evaluation
         names, last = evaluation.profile.pre_filter_names, evaluation.pre_filter.ended_at
         return plugin in (names if last is None else names[: last + 1])
 
     def trial(self, row: int) -> Trial:
-        """Return a what-if of a node: pods can be added to or removed from the node."""
+        """Return a simulation of one node, in which pods can be added or removed."""
         evaluation = self.decision.evaluation
         return Trial(self.cluster, self.filters, row, evaluation.nominated_pods.get(row, ()), evaluation.cycle)
 
     def verdicts(self, changed: ChangedRows) -> RowVerdicts | None:
-        """Return the results of all filters on changed rows; None if a filter can only be called row by row."""
+        """Return the results of all filters on simulated nodes; None if a filter can only be called node by node."""
         evaluation = self.decision.evaluation
         return verdicts_on(changed, self.filters, evaluation.nominated_pods, evaluation.cycle)
 
     def most_pods(self, rows: RowNumbers) -> NDArray[np.int64]:
-        """Return for each row an upper limit of the number of further pods with which the row can pass the filters."""
+        """Return for each node an upper limit of the number of other pods beside which the pod can pass the filters."""
         most = np.full(rows.size, np.iinfo(np.int64).max)
         for one in self.filters:
             limit = one.plugin.most_pods(one.state, rows) if isinstance(one.plugin, WhatIfFilter) else None
@@ -190,7 +190,7 @@ def message_of(fit_error: str, result: PostFilterResult) -> str:
 
 
 def at_once(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine that never waits to its end, without an event loop, and return its result.
+    """Run a coroutine that never waits, without an event loop, and return its result.
 
     Raises:
         RuntimeError: The coroutine waits.

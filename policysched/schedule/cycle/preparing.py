@@ -1,4 +1,4 @@
-"""PreFilter and PreScore: plugins prepare a state once per pod class, reject the pod, or narrow the nodes.
+"""PreFilter and PreScore: plugins prepare data once for all equal pods, reject the pod, or exclude nodes.
 
 `ClassResults` calls the plugins with these states for rows, at each decision.
 
@@ -27,7 +27,7 @@ from policysched.state.cluster import Cluster
 
 
 class PreFilter:
-    """The outcome of PreFilter: prepared filters, narrowed nodes or a rejection of the pod.
+    """The outcome of PreFilter: prepared filters, the only possible nodes, or a rejection of the pod.
 
     Args:
         places: The places of the filters in the order of Filter, by name.
@@ -37,13 +37,13 @@ class PreFilter:
         self.filters: list[FilterResults] = []
         """The results of the filters that do not skip the pod; after `settle`, in the order of Filter."""
         self.outcomes: list[tuple[int, str, Status | frozenset[str]]] = []
-        """Results of PreFilter: place of the plugin, name of the plugin, and a status or the possible nodes."""
+        """For each plugin with a status or possible nodes at PreFilter: place, name, and status or nodes."""
         self.narrowing: tuple[str, ...] = ()
-        """The names of the plugins that narrowed the nodes, sorted."""
+        """The names of the plugins that excluded nodes at PreFilter, sorted."""
         self.rejection: Status | None = None
-        """The PreFilter status that rejects the pod; of several that preemption can resolve, the last."""
+        """The PreFilter status that rejects the pod; of several that preemption can resolve, the last one."""
         self.ended_at: int | None = None
-        """The place, in the order of PreFilter, of the plugin that ended PreFilter by a rejection."""
+        """The place of the plugin, in the order of PreFilter, whose rejection ended PreFilter."""
         self._allowed: frozenset[str] | None = None
         self._places = places
 
@@ -56,7 +56,7 @@ class PreFilter:
         times: CycleTimes | None = None,
         earlier: EarlierResults | None = None,
     ) -> PreFilter:
-        """Run PreFilter of the filters whose results apply to the whole pod class, and return the outcome.
+        """Run PreFilter of the plugins whose results all equal pods share, and return the outcome.
 
         Args:
             cluster: The cluster.
@@ -78,7 +78,7 @@ class PreFilter:
         return made
 
     def settle(self, cluster: Cluster) -> None:
-        """Sort the filters by place, and insert a filter for the nodes that PreFilter excluded."""
+        """Sort the filters into the order of Filter, and insert a filter for the nodes that PreFilter excluded."""
         self.filters.sort(key=lambda one: one.place)
         if self._allowed is not None and self.rejection is None:
             narrowed = FilterResults(
@@ -87,7 +87,7 @@ class PreFilter:
             self.filters.insert(0, narrowed)
 
     def ends(self, place: int, plugin: FilterPlugin[Any], state: Any) -> bool:
-        """Record what a plugin returned at PreFilter; return True if the plugin ends PreFilter by a rejection."""
+        """Record what a plugin returned at PreFilter; return True if PreFilter ends because of a rejection."""
         if state is SKIP:
             return False
         if isinstance(state, Status):
@@ -105,7 +105,7 @@ class PreFilter:
         return False
 
     def ends_with(self, place: int, name: str, outcome: Status | frozenset[str]) -> bool:
-        """Record a plugin's status or the only possible nodes; return True if PreFilter ends by a rejection."""
+        """Record a plugin's PreFilter status or its possible nodes; return True if PreFilter ends by a rejection."""
         self.outcomes.append((place, name, outcome))
         if isinstance(outcome, Status):
             self.rejection = outcome.by(name)

@@ -1,4 +1,4 @@
-"""The order of the feasible nodes of a decision record: by sums of scores, the highest tier first."""
+"""The order of the feasible nodes in a decision record: by sums of scores, the highest tier first."""
 
 from __future__ import annotations
 

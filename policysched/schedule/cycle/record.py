@@ -29,7 +29,7 @@ Record = dict[str, Any]
 Observe = Callable[[Decision, Sequence[ActivePolicy]], object]
 """Callback that receives a decision and the policies that applied."""
 MOST_EXPLAINED: Final = 20
-"""Maximum number of nodes with reasons against devices, and of members with a record of their own, in one record."""
+"""Maximum number, in one record, of nodes with reasons against devices and of group members with their own record."""
 
 
 def make_record(
@@ -88,7 +88,7 @@ def _details(outcome: PostFilterResult) -> Record:
 
 
 def _devices(decision: Decision) -> Record:
-    """Return the devices that the pod's claims have or would get on the selected node."""
+    """Return the devices that the pod's resource claims have, or would get, on the selected node."""
     plugin = plugin_of_devices(decision)
     if plugin is None or decision.row < 0:
         return {}
@@ -97,7 +97,7 @@ def _devices(decision: Decision) -> Record:
 
 
 def _refused_devices(decision: Decision, rejected: Mapping[str, Any]) -> Record:
-    """Return, for the first nodes that lack devices for the pod's claims, the reasons against the nodes' devices."""
+    """Return, for the first nodes that lack devices for the pod's claims, why the devices of the nodes do not fit."""
     plugin = plugin_of_devices(decision)
     if plugin is None:
         return {}
@@ -143,7 +143,7 @@ def feasible_nodes(decision: Decision) -> Mask:
 
 
 def status_record(status: Status) -> dict[str, Any]:
-    """Return the plugin, code and reasons of a status."""
+    """Return a dict with the plugin, code and reasons of a status."""
     return {"plugin": status.plugin, "code": status.code.text, "reasons": list(status.reasons)}
 
 

@@ -1,4 +1,4 @@
-"""What-if: filter results of one pod as if pods were added to or removed from nodes (PreFilterExtensions).
+"""Simulates nodes: filter results of a pod as if other pods were added or removed (PreFilterExtensions).
 
 Preemption and simulations use what-ifs. A what-if changes neither the cluster nor cached results, and its cost does not
 depend on the number of nodes and pod classes. `Trial` evaluates one node, `verdicts_on` many nodes at once if all
@@ -34,11 +34,11 @@ from policysched.state.nominated.columns import PodsByRow
 from policysched.state.placed.pods import PlacedPod
 
 POD_ASPECTS: Final = int(ABOUT_PODS)
-"""The aspects of a row that change if pods are placed or removed, as a plain integer for faster comparisons."""
+"""The parts of a node that change if pods are placed or removed, as a plain integer for faster comparisons."""
 
 
 class Trial:
-    """A what-if of one node for one pod: other pods can be added or removed. It is valid until the cluster changes.
+    """A simulation of one node for one pod: other pods can be added or removed. It is valid until the cluster changes.
 
     Args:
         cluster: The cluster.
@@ -88,13 +88,13 @@ class Trial:
             self._with_nominated.add(pod)
 
     def remove_elsewhere(self, pod: PlacedPod) -> None:
-        """Remove a pod that is placed on another node."""
+        """Remove, in the simulation, a pod that is placed on another node."""
         self._plain.remove_elsewhere(pod)
         if self._with_nominated is not None:
             self._with_nominated.remove_elsewhere(pod)
 
     def restore_elsewhere(self, pod: PlacedPod) -> None:
-        """Restore a pod that was removed from another node."""
+        """Restore, in the simulation, a pod that was removed from another node."""
         self._plain.restore_elsewhere(pod)
         if self._with_nominated is not None:
             self._with_nominated.restore_elsewhere(pod)
@@ -120,7 +120,7 @@ class Trial:
         return self._verdict(changed, cycle)
 
     def _cycle(self) -> PodCycle | None:
-        """Return the CycleState of the what-if without nominated pods.
+        """Return the CycleState to use for the simulated node without its nominated pods.
 
         It is a clone if pods are nominated to the node for which the pod need not leave room: the pod itself and pods
         of lower priority.
@@ -190,7 +190,7 @@ class _OtherPods:
 def verdicts_on(
     changed: ChangedRows, filters: Sequence[FilterResults], nominated: PodsByRow, cycle: PodCycle | None
 ) -> RowVerdicts | None:
-    """Return the filter results of many simulated rows; None if a filter can only be called row by row.
+    """Return the filter results of many simulated nodes; None if a filter can only be called node by node.
 
     Args:
         changed: The rows with pods added or removed.
@@ -210,7 +210,7 @@ def verdicts_on(
 
 
 def _codes_on(one: FilterResults, changed: ChangedRows) -> Codes | None:
-    """Return the reason codes of an in-tree filter on simulated rows; None if the filter can only be called row by row.
+    """Return an in-tree filter's reason codes for simulated nodes; None if the filter can only be called node by node.
 
     Shapes: (R,).
     """
@@ -221,7 +221,7 @@ def _codes_on(one: FilterResults, changed: ChangedRows) -> Codes | None:
 
 
 def _first_of(changed: ChangedRows, filters: Sequence[FilterResults]) -> RowVerdicts | None:
-    """Return the first filter that rejects each simulated row; None if a filter can only be called row by row."""
+    """Return the first filter that rejects each simulated node; None if a filter can only be called node by node."""
     rejecting: list[tuple[FilterResults, Codes]] = []
     for one in filters:
         codes = None if isinstance(one, OutOfTreeResults) else _codes_on(one, changed)

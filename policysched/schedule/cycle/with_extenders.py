@@ -1,4 +1,4 @@
-"""A scheduling cycle with HTTP extenders: the only cycle that awaits network calls.
+"""A scheduling cycle with HTTP extenders; no other scheduling cycle waits for network calls.
 
 Filter extenders are called one after another for the feasible nodes, then Prioritize extenders all at once for the
 remaining nodes. The cluster may change during the calls. If it changed, the plugins are evaluated again afterwards, and
@@ -35,7 +35,7 @@ SILENT = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (), EXTENDER)
 
 @dataclass(slots=True)
 class Answers:
-    """The answers of extenders, by name of the node."""
+    """The answers of extenders about a pod, by node name."""
 
     found: Evaluation
     """The pod's evaluation, whose feasible nodes were sent to the extenders."""
@@ -61,7 +61,7 @@ class Question:
 
 
 async def ask(engine: Engine, pod: Pod, extenders: Sequence[Extender], placement: RowNumbers | None = None) -> Answers:
-    """Call the extenders for the pod's nominated node and, if the pod does not fit on it, for all feasible nodes.
+    """Call the extenders for the pod's nominated node; if the pod does not fit on that node, for all feasible nodes.
 
     Args:
         engine: The engine of the pod's profile.
@@ -77,7 +77,7 @@ async def ask(engine: Engine, pod: Pod, extenders: Sequence[Extender], placement
 
 
 def question_about(engine: Engine, pod: Pod, evaluation: Evaluation) -> Question:
-    """Return what to send to the extenders about a pod; without nodes if the cycle ends before extenders are called."""
+    """Return the pod and nodes to send to extenders; without nodes if the cycle ends before extenders are called."""
     nodes = engine.cluster.nodes
     if nodes.count == 0 or evaluation.rejection is not None or evaluation.filter_failure is not None:
         return Question(pod, evaluation, ())
@@ -184,7 +184,7 @@ async def _prioritize(pod: Pod, names: Sequence[str], extenders: Sequence[Extend
 
 
 def with_answers(evaluation: Evaluation, answers: Answers) -> Evaluation:
-    """Return an evaluation with the answers of extenders, as one filter and as one score plugin for each extender."""
+    """Return an evaluation with the answers of extenders: one filter for all, and a score plugin for each extender."""
     called = answers.passed or answers.rejected
     if not called or evaluation.rejection is not None or evaluation.filter_failure is not None:
         return evaluation
@@ -208,7 +208,7 @@ def with_answers(evaluation: Evaluation, answers: Answers) -> Evaluation:
 
 
 class ExtenderScore(RowScore[Scores]):
-    """One extender's scores as a score plugin with weight 1; its state is the array of scores by row."""
+    """One extender's scores in the form of a score plugin with weight 1."""
 
     normalizes = True
     """True, so that scores outside 0 to 100 are allowed."""
@@ -217,7 +217,7 @@ class ExtenderScore(RowScore[Scores]):
         self.name = name
 
     def score(self, state: Scores, rows: Rows) -> Scores:
-        """Return the extender's scores for rows."""
+        """Return the extender's scores of nodes, given by row."""
         return state[rows]
 
     def stays_in_range(self, state: Scores) -> bool:  # noqa: ARG002 - no state is checked

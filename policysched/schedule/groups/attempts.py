@@ -44,7 +44,7 @@ OUTCOMES: Final = {
 }
 """The queue's `GroupOutcome` for each result of a group's attempt."""
 Open = dict[str, QueuedPod]
-"""The members of a group whose attempt has not ended and whose binding has not begun, by pod identity."""
+"""The members, by pod identity, whose binding has not begun while the attempt of their group runs."""
 
 
 class GroupAttempts:
@@ -100,7 +100,7 @@ class GroupAttempts:
             self._queue.end_group(queued, OUTCOMES[result])
 
     async def _try(self, queued: QueuedPodGroup, members: Open) -> AttemptResult:
-        """Validate a popped group, run its cycle, and bind or reject its members."""
+        """Check that a popped group is valid, run its cycle, and bind or reject its members."""
         began = self._clock.monotonic()
         self._changes.update_time()
         group = self._valid(queued, members)
@@ -132,7 +132,7 @@ class GroupAttempts:
         return outcome.result
 
     def _valid(self, queued: QueuedPodGroup, members: Open) -> PodGroup | None:
-        """Return a group's PodGroup object; without object or if a member does not match it, fail all members."""
+        """Return a group's PodGroup object; if it is missing or a member does not match it, fail all members."""
         state = self._groups.get(queued.key)
         if state is None or (group := state.group) is None:
             self._fail_all(members, f"pod group object not found for pod group podgroup/{queued.key}")
@@ -232,7 +232,7 @@ class GroupAttempts:
         return await self._attempts.decide(member, placement.limit(self._cluster))
 
     def _cleanups(self, member: QueuedPod, decision: Decision) -> tuple[Undo, ...]:
-        """Return the requests to send for a member without a feasible node in case its group is rejected."""
+        """Return the API requests to send for a member without a feasible node if its group is rejected."""
         plugins = self._profiles[member.profile].pod_group_post_filters
         if not decision.cluster.nodes.count:
             return ()

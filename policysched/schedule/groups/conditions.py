@@ -23,7 +23,7 @@ from policysched.visible import visible
 log = logging.getLogger(__name__)
 INITIALLY_SCHEDULED: Final = "PodGroupInitiallyScheduled"
 INVALID: Final = "PodGroupError"
-"""The condition's reason for a pod group whose members do not match the group."""
+"""The reason of a pod group's condition if the group's members do not match the PodGroup object."""
 _REASONS: Final = {
     AttemptResult.SCHEDULED: "Scheduled",
     AttemptResult.UNSCHEDULABLE: "Unschedulable",
@@ -54,7 +54,7 @@ class GroupConditions:
         """The newest requested condition of each group of which a write is running, by `namespace/name`."""
 
     def request(self, group: PodGroup, told: PodCondition) -> bool:
-        """Request a condition of a group; return True if the caller has to call `write`, as no write is running."""
+        """Request a condition of a group; return True if the caller must call `write`, because no write is running."""
         before = self._wanted.get(group.key)
         if before is not None and before.status == "True":
             return False
@@ -64,7 +64,7 @@ class GroupConditions:
         return before is None
 
     async def write(self, group: PodGroup) -> None:
-        """Write the requested condition of a group, and then conditions requested meanwhile; log errors."""
+        """Write the requested condition of a group, then conditions requested during the write; log errors."""
         written: PodCondition | None = None
         try:
             while (told := self._wanted[group.key]) is not written:

@@ -50,9 +50,9 @@ class Verdict:
     rejectors: frozenset[str] = NO_PLUGINS
     """The names of the plugins that reject the group."""
     proceeds: bool = False
-    """Whether the cycle evaluates the next member."""
+    """Whether the cycle of the pod group evaluates the next member."""
     is_of_members: bool = False
-    """Whether members that were not evaluated report this message too, even if messages name the pod group."""
+    """Whether members that were not evaluated report this message too, instead of only naming their pod group."""
 
     @property
     def fits(self) -> bool:
@@ -65,7 +65,7 @@ PROCEED: Final = Verdict(AttemptResult.SCHEDULED, proceeds=True)
 
 @dataclass(frozen=True, slots=True)
 class MemberPlacement:
-    """The node on which a member fits."""
+    """The node on which a member of a pod group fits."""
 
     assumed: AssumedPod
     resources: PodResources
@@ -73,7 +73,7 @@ class MemberPlacement:
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """A member that was evaluated; either its placement or its failure is set."""
+    """A member of a pod group that was evaluated; either its placement or its failure is set."""
 
     queued: QueuedPod
     seconds: float
@@ -81,25 +81,25 @@ class Evaluated:
     placement: MemberPlacement | None = None
     failure: Failure | None = None
     cleanups: tuple[Undo, ...] = ()
-    """The requests to send in case the member's group is rejected."""
+    """The API requests to send for the member if its pod group is rejected."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TriedPlacement:
-    """A placement on which a pod group was tried, with the results of its members."""
+    """A placement (set of nodes) on which a pod group was tried, with the results of the group's members."""
 
     placement: CandidatePlacement
     verdict: Verdict
     members: tuple[Evaluated, ...]
-    """The members that were evaluated, in the order of evaluation; the cycle may end before all are."""
+    """The evaluated members, in the order of evaluation; a cycle may end before all members are evaluated."""
     seconds: float
-    """Duration of the evaluation of the whole placement."""
+    """Duration of the evaluation of all members on the placement. Units: seconds."""
     scores: dict[str, int] = field(default_factory=dict)
     """The weighted scores of the placement by plugin; empty if the placement was not scored."""
 
     @property
     def places(self) -> bool:
-        """Whether a member fits a node of the placement."""
+        """Whether at least one member fits a node of the placement."""
         return any(one.placement is not None for one in self.members)
 
 
@@ -109,9 +109,9 @@ class GroupDecision:
 
     verdict: Verdict
     members: tuple[Evaluated, ...] = ()
-    """The evaluated members of the chosen placement, or of the first placement if no placement fits, in order."""
+    """The evaluated members on the chosen placement, or on the first placement if the group fits none, in order."""
     stays: bool = False
-    """Whether the members are still assumed on their nodes after the cycle, so that they are not assumed again."""
+    """Whether the members are still assumed on their nodes after the cycle and need not be assumed again."""
     tried: tuple[TriedPlacement, ...] = ()
     """The placements that were tried, in the order of trial; empty without topology-aware scheduling."""
     chosen: TriedPlacement | None = None
@@ -119,7 +119,7 @@ class GroupDecision:
 
     @property
     def reported(self) -> TriedPlacement | None:
-        """The placement from which `members` are; None without topology-aware scheduling."""
+        """The placement on which `members` were evaluated; None without topology-aware scheduling."""
         return self.chosen or next((one for one in self.tried if one.members is self.members), None)
 
 
@@ -130,21 +130,21 @@ class Steps:
     cluster: Cluster
     profile: Profile
     rng: random.Random
-    """Selects among equal placements and shuffles placements."""
+    """Random generator that chooses among equal placements and shuffles placements."""
     decide: Callable[[QueuedPod, CandidatePlacement], Awaitable[Decision | None]]
-    """Runs filters and scores for a member on a placement; None if the member was meanwhile deleted or placed."""
+    """Runs filters and scores for a member on a placement; returns None if the member was deleted or placed."""
     cleanups: Callable[[QueuedPod, Decision], tuple[Undo, ...]]
-    """Returns the requests to send for a rejected member in case its group is rejected."""
+    """Returns the API requests to send for a rejected member if its group is rejected."""
     reserve: Callable[[AssumedPod], Status | None]
     unreserve: Callable[[AssumedPod], tuple[Undo, ...]]
     now: Callable[[], float]
     """A monotonic clock. Units: seconds."""
     measure: Callable[..., Any]
-    """Calls a function that runs an extension point, and records the duration for point and profile."""
+    """Calls a function that runs an extension point, and records the function's duration."""
     names_group: bool
-    """Whether members' messages name their pod group; if not, the text `REJECTED` precedes the reason."""
+    """Whether messages of members name their pod group; if not, the text `REJECTED` precedes the reason."""
     searched: Callable[[int, Sequence[TriedPlacement]], None]
-    """Called at the end of a search for a placement, with the number of generated and the tried placements."""
+    """Called after a search for a placement, with the number of generated placements and the tried placements."""
 
 
 class GroupCycle:
@@ -221,7 +221,7 @@ class GroupCycle:
     def feasible(
         self, placement: CandidatePlacement, progress: PlacementProgress, *, is_first: bool = False
     ) -> Verdict:
-        """Return whether the group can still be scheduled; `is_first` is true before the first member's evaluation."""
+        """Return whether the group can still be scheduled; `is_first` is true before any member is evaluated."""
         steps = self.steps
         status = steps.measure(PLACEMENT_FEASIBLE, steps.profile, self._status, placement, progress)
         if status is None:
@@ -246,7 +246,7 @@ class GroupCycle:
         return waiting
 
     async def evaluate(self, member: QueuedPod, placement: CandidatePlacement) -> Evaluated | None:
-        """Decide about a member and assume it if it fits; return None if the member was meanwhile deleted or placed."""
+        """Decide about a member and assume it if it fits; return None if the member was deleted or placed meanwhile."""
         began = self.steps.now()
         decision = await self.steps.decide(member, placement)
         if decision is None:
@@ -274,7 +274,7 @@ class GroupCycle:
         return Failure.at_permit(status)
 
     def hold(self, members: Iterable[Evaluated]) -> tuple[Evaluated, ...]:
-        """Assume the members that have a placement, unless they are assumed; return the members that are assumed."""
+        """Assume the members that have a node and are not assumed yet; return all assumed members."""
         placed = [one for one in members if one.placement is not None]
         if self._placed:
             return tuple(placed)
@@ -292,7 +292,7 @@ class GroupCycle:
         return row >= 0 and bool(nodes.present.data[row]) and self._cluster.is_assumed(member.identity)
 
     def may_stay(self) -> bool:
-        """Return whether members can stay assumed until their binding, because no Reserve plugin applies.
+        """Return whether members can stay assumed until they are bound, because no Reserve plugin applies to them.
 
         A Permit plugin might act between the placements of two members, unless it only awaits members.
         """
@@ -307,7 +307,7 @@ class GroupCycle:
             self._remove(*self._placed.pop())
 
     def _remove(self, member: QueuedPod, assumed: AssumedPod) -> None:
-        """Remove a member from its node.
+        """Remove an assumed member from its node.
 
         Nothing was written to the API server for the member: the requests that Unreserve returns are dropped.
         """
@@ -341,7 +341,7 @@ def error_verdict(message: str) -> Verdict:
 
 
 def _failure_of(decision: Decision) -> Failure | None:
-    """Return the failure of a member without a feasible node; keep its nomination if preemption may help."""
+    """Return the failure of a member without a feasible node; keep the member's nomination if preemption may help."""
     if decision.row >= 0:
         return None
     if decision.failed:

@@ -1,4 +1,4 @@
-"""`GroupDryRun`: decides about a pod group without placing it; afterwards, the cluster is as before.
+"""`GroupDryRun`: decides about a pod group without placing it, and restores the cluster afterwards.
 
 The decision is that of a running scheduler. Nothing is written, and scheduling gates of members are ignored.
 """
@@ -41,7 +41,7 @@ Observe = Callable[[QueuedPod, Decision, CandidatePlacement], object]
 
 
 Draw = Callable[[QueuedPod, Decision], Decision]
-"""Function that selects one of a member's equally good nodes and returns the decision with that node."""
+"""Function that chooses one of a member's equally good nodes and returns the decision for the chosen node."""
 
 
 def _by_name(rng: random.Random) -> Draw:
@@ -50,12 +50,12 @@ def _by_name(rng: random.Random) -> Draw:
 
 
 def by_engine(_member: QueuedPod, decision: Decision) -> Decision:
-    """Return the decision unchanged: the engine already selected one of the equally good nodes."""
+    """Return the decision unchanged: a `Draw` that keeps the node that the engine selected."""
     return decision
 
 
 def _ignore(_member: QueuedPod, _decision: Decision, _placement: CandidatePlacement) -> None:
-    """Do nothing: the `Observe` callback if no caller observes decisions."""
+    """Do nothing: the callback for decisions about members if the caller passes none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class DecidedGroup:
 
     group: PodGroup
     members: Sequence[QueuedPod]
-    """The members without a node that were given, in the order of evaluation."""
+    """The members for which the dry run decides (they have no node yet), in the order of evaluation."""
     placed: int
     """Number of members that were already placed before the dry run."""
     result: AttemptResult
@@ -74,7 +74,7 @@ class DecidedGroup:
 
     @property
     def nodes(self) -> Mapping[str, str]:
-        """The nodes of the members that fit, by the identity of the pod."""
+        """The node of each member that fits, by pod identity."""
         return {} if self.outcome is None else self.outcome.nodes
 
     @property
@@ -85,7 +85,7 @@ class DecidedGroup:
 
 @dataclass(frozen=True, slots=True)
 class MostMembers:
-    """The placement on which the most members of a pod group fit, with the results of all members."""
+    """The placement on which the largest number of a pod group's members fit, with the results of all members."""
 
     placement: CandidatePlacement | None
     """The placement; None without topology-aware scheduling."""
@@ -93,7 +93,7 @@ class MostMembers:
 
     @property
     def count(self) -> int:
-        """Number of members that fit."""
+        """Number of members that fit on the placement."""
         return sum(one.placement is not None for one in self.members)
 
     @property
@@ -162,7 +162,7 @@ class GroupDryRun:
             return DecidedGroup(group, self.members, placed, outcome.result, outcome.message, outcome)
 
     def attempt(self) -> GroupResult | None:
-        """Run the cycle of a group that passed the gates; return its result, or None if there is no PodGroup object."""
+        """Run the cycle of a group whose members are not gated; return None if there is no PodGroup object."""
         with self._counted() as state, self._shared_claims():
             return None if state.group is None else self._outcome(state.group)
 
@@ -175,14 +175,14 @@ class GroupDryRun:
 
     @contextmanager
     def counted(self) -> Iterator[PodGroupContext]:
-        """Treat all members as pods of the group inside this context; the members of the attempt have no node."""
+        """Add the members to the pod group in the cluster inside this context, as pods without a node."""
         with self._counted() as state:
             pods = [one.pod for one in self.members]
             yield PodGroupContext(state.group or PodGroup(), pods, self._cluster, CycleState())
 
     @contextmanager
     def with_earlier_members(self, identity: str, placement: CandidatePlacement | None = None) -> Iterator[None]:
-        """Keep, inside this context, the members that precede a given member assumed on their nodes.
+        """Keep the members that precede a given member assumed on their nodes inside this context.
 
         Args:
             identity: The identity of the member.
@@ -220,7 +220,7 @@ class GroupDryRun:
 
     @contextmanager
     def _counted(self) -> Iterator[GroupState]:
-        """Treat all members as existing pods of the group inside this context."""
+        """Add the members to the pod group in the cluster inside this context; yield the group."""
         groups, first = self._cluster.pod_groups, self.members[0].pod
         if groups is None:
             raise UsageError(f'pod group "{group_key(first)}" cannot be decided: pods are scheduled one by one')
@@ -237,7 +237,7 @@ class GroupDryRun:
 
     @contextmanager
     def _shared_claims(self) -> Iterator[None]:
-        """Let the members share allocations of resource claims inside this context."""
+        """Let several members use the same new allocation of a resource claim inside this context."""
         claims = self._cluster.resource_claims
         claims.share(begins=True)
         try:
@@ -287,13 +287,13 @@ class GroupDryRun:
 
 
 def creation_key(pod: Pod) -> tuple[float, str]:
-    """Return the key by which pods are sorted in the order of their creation."""
+    """Return a sort key that orders pods by the time of their creation."""
     seconds = seconds_of(pod.metadata.creation_timestamp)
     return (math.inf if seconds is None else seconds, pod.metadata.name)
 
 
 def with_min_count(group: PodGroup, count: int) -> PodGroup:
-    """Return a copy of a pod group with the gang policy and a given minimum count."""
+    """Return a copy of a pod group that requires a minimum number of pods to fit together (gang policy)."""
     policy = PodGroupSchedulingPolicy(gang=GangSchedulingPolicy(min_count=count))
     return replace(group, spec=replace(group.spec, scheduling_policy=policy))
 

@@ -1,4 +1,4 @@
-"""`ExtenderAnswers`: known answers of extenders about a pod group's members, for decisions that cannot wait for calls.
+"""`ExtenderAnswers`: stored answers of extenders about a pod group's members, for decisions that cannot call them.
 
 A decision that needs an answer raises `UnansweredError`, after which the cluster is as before. The extenders are called
 then, and the decision is repeated with the answers and with the same draws.
@@ -25,14 +25,14 @@ from policysched.schedule.cycle.with_extenders import (
 from policysched.state.placed.pods import pod_id
 
 QUESTIONS: Final = 4
-"""Maximum number of extender calls, for each member, after which the decision is given up."""
+"""Maximum number of extender calls per member; after more calls, no decision is made."""
 T = TypeVar("T")
 Asked = tuple[str, tuple[str, ...], str]
-"""Key of an answer: identity of a pod, names of its feasible nodes, and its nominated node."""
+"""Key of a stored answer: pod identity, names of the pod's feasible nodes, name of its nominated node."""
 
 
 class UnansweredError(Exception):
-    """Raised if a decision needs answers of extenders that are not known."""
+    """Raised if a decision needs an answer of extenders that is not stored yet."""
 
     def __init__(self, question: Question) -> None:
         super().__init__(question.pod.key)
@@ -40,7 +40,7 @@ class UnansweredError(Exception):
 
 
 class ExtenderAnswers:
-    """The known answers of extenders about the members of a pod group.
+    """The stored answers of extenders about the members of a pod group.
 
     Args:
         engine: The engine of the members' profile.
@@ -54,7 +54,7 @@ class ExtenderAnswers:
         self._known: dict[Asked, Answers] = {}
 
     def applied(self, pod: Pod, evaluation: Evaluation) -> Evaluation | Decision:
-        """Return an evaluation with the extenders' answers about a pod; if an extender failed, the failed decision.
+        """Return a pod's evaluation with the extenders' stored answers; if an extender failed, the failed decision.
 
         Raises:
             UnansweredError: the answers are not known.
@@ -70,7 +70,7 @@ class ExtenderAnswers:
         return failed(evaluation, answers) if answers.failure else with_answers(evaluation, answers)
 
     async def run(self, decide: Callable[[], T], is_current: Callable[[], bool] = lambda: True) -> T | None:
-        """Return the result of a function that decides; call extenders and repeat while their answers are missing.
+        """Call a function that decides; while it lacks extenders' answers, call them and repeat; return its result.
 
         Args:
             decide: The function.

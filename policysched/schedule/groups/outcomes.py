@@ -26,12 +26,12 @@ ENDING: Final = (Code.SUCCESS, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 NOT_ANSWERED: Final = PodGroupPostFilterResult(
     unschedulable("pod group preemption: members or nodes changed while extenders were called")
 )
-"""PodGroupPostFilter's result if the preemption is given up because extenders' answers are outdated."""
+"""PodGroupPostFilter's result if preemption is abandoned because the stored answers of extenders are outdated."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupResult:
-    """The result of a pod group's attempt, from which the failures of its members follow.
+    """The result of a pod group's attempt, from which the failure of each member is derived.
 
     Args:
         name: The name of the group.
@@ -53,7 +53,7 @@ class GroupResult:
 
     @property
     def nodes(self) -> Mapping[str, str]:
-        """The nodes of the members that fit, by the identity of the pod."""
+        """The node of each member that fits, by pod identity."""
         members = self.decision.members
         return {one.queued.identity: one.placement.assumed.node for one in members if one.placement is not None}
 
@@ -84,7 +84,7 @@ class GroupResult:
                 return member.failure or self._rejection(nominated=None if self.waits else "", fits=True)
 
     def failure_of_other(self, identity: str) -> Failure:
-        """Return the failure of a member that was not evaluated."""
+        """Return the failure of a member that the cycle of the group did not evaluate."""
         if self.result is AttemptResult.ERROR:
             return self._error()
         return self._rejection(nominated=self.nominated.get(identity), fits=False)
@@ -148,7 +148,7 @@ def _answer(
 def rejection(
     name: str, decision: GroupDecision, result: PodGroupPostFilterResult, *, names_group: bool
 ) -> GroupResult:
-    """Return the result of a pod group's attempt after PodGroupPostFilter; `GroupResult` describes the arguments.
+    """Return the result of a rejected pod group's attempt, including the result of PodGroupPostFilter.
 
     Args:
         name: The name of the group.

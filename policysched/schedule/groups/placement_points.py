@@ -28,7 +28,7 @@ from policysched.framework.pod_groups import (
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 SEPARATOR: Final = "/"
-"""Separator between the names of placements that are merged into one."""
+"""Separator between the names of the placements of which an intersection is made."""
 NO_PLACEMENTS: Final = "no feasible placements found"
 NO_MERGED_PLACEMENTS: Final = "no feasible merged placements found"
 _OUT_OF_RANGE: Final = (
@@ -38,14 +38,14 @@ _OUT_OF_RANGE: Final = (
 
 
 def all_nodes(cluster: Cluster) -> CandidatePlacement:
-    """Return the placement of all nodes."""
+    """Return the placement (set of nodes for a pod group) that contains all nodes."""
     return CandidatePlacement("", np.flatnonzero(cluster.nodes.present.data[: cluster.nodes.size]))
 
 
 def generate(
     plugins: Sequence[PlacementGeneratePlugin], context: PodGroupContext
 ) -> Sequence[CandidatePlacement] | Status:
-    """Return the placements of a pod group; the placements of several plugins are combined by intersecting their nodes.
+    """Return the placements (sets of nodes) that plugins generate for a pod group; several plugins are intersected.
 
     Returns:
         One placement of all nodes if no plugin states a constraint; a status that rejects the group or fails.
@@ -82,7 +82,7 @@ def _name_fault(placements: Iterable[CandidatePlacement]) -> str:
 
 
 def _merged(some: Iterable[CandidatePlacement], others: Sequence[CandidatePlacement]) -> list[CandidatePlacement]:
-    """Return the intersections of each placement of a list with each placement of another list, without empty ones."""
+    """Intersect each placement of a list with each placement of another list; return the placements with nodes."""
     found: list[CandidatePlacement] = []
     for one in some:
         for other in others:
@@ -126,7 +126,7 @@ def _failed(step: str, status: Status) -> Status:
 
 
 def _called(name: str, point: str, call: Callable[[], T | Status]) -> T | Status:
-    """Call a plugin; return its result; an exception becomes a status with the plugin's name."""
+    """Call a plugin and return its result; turn an exception into a status with the plugin's name."""
     try:
         answer = call()
     except Exception as error:
@@ -136,7 +136,7 @@ def _called(name: str, point: str, call: Callable[[], T | Status]) -> T | Status
 
 
 def best_of(scored: Sequence[tuple[PlacementScorePlugin, Scores]]) -> list[int]:
-    """Return the indexes of the placements with the highest total score; higher tiers decide first."""
+    """Return the indexes of the placements with the highest total score; scores of higher tiers decide first."""
     best = np.arange(scored[0][1].size)
     for tier in sorted({plugin.tier for plugin, _ in scored}, reverse=True):
         total = np.sum([scores[best] for plugin, scores in scored if plugin.tier == tier], axis=0)

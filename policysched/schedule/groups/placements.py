@@ -37,9 +37,9 @@ from policysched.schedule.timing import PLACEMENT_GENERATE, PLACEMENT_SCORE
 NOTHING_PLACED: Final = "no pods were schedulable"
 ONLY_NOMINATED: Final = "nominated placement is feasible but no pending pod was scheduled"
 LEAST_PERCENTAGE: Final = 5
-"""Minimum percentage of placements to find feasible before the search ends, if no percentage is configured."""
+"""Default lower limit of the percentage of placements that must be found feasible before the search ends."""
 NODES_OF_A_PERCENT: Final = (9, 500)
-"""The default percentage is 100, reduced by 9 for each 500 nodes of all placements."""
+"""The default percentage is 100 minus 9 for each 500 nodes in all placements."""
 
 
 async def run_cycle(
@@ -159,7 +159,7 @@ class _PlacementSearch:
         return holding[0] if len(holding) == 1 else None
 
     def _order(self, found: Sequence[CandidatePlacement]) -> tuple[Sequence[CandidatePlacement], int]:
-        """Return placements in the order of trial, and the number of feasible placements that ends the search."""
+        """Return placements in the order in which to try them, and the number of feasible placements that is enough."""
         if not self._ends_early:
             return found, len(found) + 1
         profile = self._steps.profile
@@ -175,7 +175,7 @@ class _PlacementSearch:
         return self._steps.rng.sample(found, len(found)), enough
 
     def _best(self, feasible: Sequence[TriedPlacement]) -> GroupDecision:
-        """Return the decision for the feasible placement with the highest score; a random one of several."""
+        """Return the decision for the feasible placement with the highest score, a random one if several are equal."""
         if len(feasible) == 1:
             return self._chosen(feasible[0])
         self._cycle.undo()
@@ -194,7 +194,7 @@ class _PlacementSearch:
         return self._chosen(feasible[best[0] if len(best) == 1 else self._steps.rng.choice(best)])
 
     def _chosen(self, one: TriedPlacement) -> GroupDecision:
-        """Return the decision for a chosen placement; members that are assumed on another placement are removed."""
+        """Return the decision for a chosen placement; remove members that are assumed on another placement."""
         if one is not self._tried[-1]:
             self._cycle.undo()
         if not self._still_holds(one):

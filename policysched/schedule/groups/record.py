@@ -136,7 +136,7 @@ def _untried(decided: DecidedGroup) -> Iterator[Record]:
 
 
 def _outcomes(decided: DecidedGroup, outcome: GroupResult, records: Mapping[str, Record]) -> Iterator[Record]:
-    """Yield the record entry of each evaluated member, with node and message, then those of the other members."""
+    """Yield a record entry for each member, with node and message: evaluated members first."""
     evaluated = outcome.decision.members
     for one in evaluated:
         identity, failure, told = one.queued.identity, outcome.failure_of(one), Record(pod=one.queued.pod.key)

@@ -44,7 +44,7 @@ from policysched.schedule.queue.queued_pod import QueuedPod
 from policysched.state.placed.pods import PlacedPod, pod_id
 
 Member = tuple[QueuedPod, MemberPlacement]
-"""A placed member with its node."""
+"""A member of a pod group, in the queue's form, and the node on which it is assumed."""
 
 ABOUT: int = int(ABOUT_PODS)
 
@@ -91,7 +91,7 @@ class RejectedPodGroup:
 
     @contextmanager
     def without(self, pods: Sequence[PlacedPod], ranks: NodeRanks | None = None) -> Iterator[_Simulation]:
-        """Simulate the group's cycle without some placed pods, inside a context."""
+        """Inside this context, simulate the group's cycle in the cluster without some placed pods."""
         simulation = _Simulation(self.group, self._members, self._engine, self._steps, ranks, self.answers)
         try:
             simulation.begin(pods, self._scheduled)
@@ -123,21 +123,21 @@ class _Simulation:
         self._cycle = GroupCycle(group, members, self._steps)
         self._removed: dict[str, PlacedPod] = {}
         self._placed: list[Member] = []
-        """The members that are assumed on a node, in the order of evaluation."""
+        """The members of the group that are assumed on a node, in the order of evaluation."""
         self._on_row: dict[int, list[Member]] = {}
-        """The members that are assumed on a node, by row."""
+        """The members of the group that are assumed on a node, by the node's row."""
         self._evaluations: dict[str, Evaluation] = {}
-        """The last evaluation of each member, by the identity of the pod."""
+        """The filter results of each member when it was last evaluated, by pod identity."""
         self._distant: list[FilterResults] = []
-        """The filters of members that read the pods of other rows than the evaluated row."""
+        """The filters of assumed members that also read pods on other nodes than the evaluated node."""
         self._reaching: dict[int, bool] = {}
-        """Whether a removed pod affects members on other rows, by the number of its signature before the removal."""
+        """Whether removed pods of a kind affect members on other nodes, by signature number before the removal."""
         self.failure: Status | None = None
         """The reason why the group does not fit; None if the group fits."""
 
     @property
     def nodes(self) -> Mapping[str, str]:
-        """The nodes of the placed members, by the identity of the pod."""
+        """The node of each assumed member, by pod identity."""
         return {member.identity: placement.assumed.node for member, placement in self._placed}
 
     def begin(self, pods: Iterable[PlacedPod], scheduled: Callable[[], int]) -> None:
@@ -165,11 +165,11 @@ class _Simulation:
         self._cycle.end()
 
     def reaches(self, pods: Iterable[PlacedPod]) -> bool:
-        """Return whether removed pods affect members on other nodes."""
+        """Return whether removing the given pods affects members on other nodes."""
         return any(self._reaches(placed) for placed in pods)
 
     def restore(self, pods: Sequence[PlacedPod], *, locally: bool = False) -> bool:
-        """Restore removed pods; if an assumed member no longer fits, remove them again and return False.
+        """Restore removed pods; if an assumed member then no longer fits, remove the pods again and return False.
 
         The members on the nodes of the pods are evaluated first. If the pods affect no other node, only filters that
         read the pods of one node are called, and no other member is evaluated.
@@ -204,7 +204,7 @@ class _Simulation:
         return fits
 
     def _row_fits(self, row: int, pods: Sequence[PlacedPod]) -> bool:
-        """Return whether the members on a row fit one after another beside restored pods, which affect no other row."""
+        """Return whether a node's members fit one after another beside restored pods that affect no other node."""
         called, trial = None, None
         members = self._on_row[row]
         for place, (member, _) in enumerate(members):
@@ -223,7 +223,7 @@ class _Simulation:
         return True
 
     def _row_fits_reached(self, row: int, pods: Sequence[PlacedPod]) -> bool:
-        """Return whether each member on a row passes the what-if filters without the members that follow it."""
+        """Return whether each member on a node passes the filters that read pods, without the members after it."""
         identities = [member.identity for member, _ in self._placed]
         for member, _ in self._on_row[row]:
             evaluation = self._engine.find(member.pod)
@@ -253,7 +253,7 @@ class _Simulation:
         return known
 
     def _distant_filters(self) -> list[FilterResults]:
-        """Return the filters of placed members that read the pods of other rows, one of each state."""
+        """Return the different filters of assumed members that also read pods on other nodes."""
         evaluations = (self._evaluations[member.identity] for member, _ in self._placed)
         found = (one for evaluation in evaluations for one in evaluation.plugin_filters() if one.reads & ABOUT)
         return list({id(one.state): one for one in found if _reads_other_nodes(one)}.values())
@@ -300,13 +300,13 @@ def _reads_other_nodes(results: FilterResults) -> bool:
 
 
 def _is_affected_by(results: FilterResults, placed: PlacedPod) -> bool:
-    """Return whether a filter's results may change if a pod is placed."""
+    """Return whether placing a pod may change a filter's results."""
     plugin = results.plugin
     return not isinstance(plugin, WhatIfFilter) or plugin.is_affected_by(results.state, placed)
 
 
 def _what_if_filters(evaluation: Evaluation, *, only_own: bool) -> list[FilterResults]:
-    """Return the filters of a member that read pods and allow a what-if, perhaps only those that read a row's own pods.
+    """Return a member's filters that read pods and can simulate nodes; `only_own`: only the pods on one node.
 
     Policies that read other rows are left out, because their what-if does not cover pods on other rows.
     """
@@ -315,12 +315,12 @@ def _what_if_filters(evaluation: Evaluation, *, only_own: bool) -> list[FilterRe
 
 
 def _without_signature(placed: PlacedPod) -> PlacedPod:
-    """Return a removed pod without the number of its signature, which other pods may have now."""
+    """Return a removed pod without the number of its kind (signature), which other pods may have got meanwhile."""
     return PlacedPod(placed.pod, placed.row, placed.pod_resources, assumed=placed.assumed)
 
 
 def _of_lowest_rank(evaluation: Evaluation, ranks: NodeRanks) -> Evaluation:
-    """Return an evaluation in which only the feasible nodes with the lowest rank are feasible."""
+    """Return an evaluation in which feasible nodes of a higher than the lowest rank are rejected."""
     if evaluation.rejection is not None or not evaluation.feasible_count:
         return evaluation
     feasible = evaluation.feasible()

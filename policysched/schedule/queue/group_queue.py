@@ -37,10 +37,10 @@ from policysched.state.placed.pods import pod_id
 from policysched.state.pod_groups import group_key
 
 ADDED: Final = "UnschedulablePodAdd"
-"""Event name, in logs and metrics, if a pod or the PodGroup object of a pod is added."""
+"""Event name, in logs and metrics, for a pod that is queued because it, or its PodGroup object, was added."""
 FAILED: Final = "ScheduleAttemptFailure"
 _OUTSIDE: Final = frozenset((Stage.IN_GROUP, Stage.INCOMPLETE, Stage.PENDING))
-"""The stages of pods that are not queued by themselves but with or for their group."""
+"""The stages of pods that are not queued alone, but as members of a queued group, or wait for their group."""
 
 
 class EntityQueues(PodQueues):
@@ -55,7 +55,7 @@ class EntityQueues(PodQueues):
         return entered
 
     def join(self, group: QueuedPodGroup, member: QueuedPod, event: str) -> None:
-        """Add a member to a queued group and run PreEnqueue for this member only; the others have passed PreEnqueue."""
+        """Add a member to a queued group; run PreEnqueue for the new member only."""
         group.add(member)
         if group.stage is Stage.UNSCHEDULABLE:
             self.list_anew(group)
@@ -72,7 +72,7 @@ class EntityQueues(PodQueues):
             self._entered(member, group.stage.value, event)
 
     def part(self, group: QueuedPodGroup, event: str) -> None:
-        """Gate a group that lost a member if PreEnqueue now rejects the remaining members."""
+        """After a group lost a member, gate the group if PreEnqueue rejects the remaining members."""
         first = group.members[0]
         if not self._admit(first):
             group.gate(first)
@@ -108,9 +108,9 @@ class GroupQueue(Queue):
         """Create the queue of a cluster with pod groups."""
         super().__init__(clock, sort, cluster, **options)
         self._groups: dict[str, QueuedPodGroup] = {}
-        """The queued groups by key, without groups in flight."""
+        """The queued pod groups by `namespace/name`, without groups whose attempt is running."""
         self._popped: set[str] = set()
-        """Keys of the groups whose attempt is running (in flight)."""
+        """`namespace/name` of the pod groups whose attempt is running (in flight)."""
         self._incomplete, self._pending = HeldMembers(Stage.INCOMPLETE), HeldMembers(Stage.PENDING)
 
     def add(self, pod: Pod) -> None:
@@ -253,7 +253,7 @@ class GroupQueue(Queue):
                     self._queues.enter_active(group, "ForceActivate")
 
     def get_group(self, key: str) -> QueuedPodGroup | None:
-        """Return a queued group by its key; None if the group has no queued members or is in flight."""
+        """Return a queued group by `namespace/name`; None if the group has no queued members or is in flight."""
         return self._groups.get(key)
 
     def counts(self) -> QueueCounts:
@@ -310,7 +310,7 @@ class GroupQueue(Queue):
             self._queues.requeue(group, QueueingStrategy.AFTER_BACKOFF, ADDED)
 
     def _try_again(self, until: float, queued: QueuedPod) -> bool:
-        """Requeue a pod or group that waited for the maximum time; `until`, ready pods precede pods but not groups."""
+        """Requeue a pod or group that waited for the maximum time; ready pods precede it until the time `until`."""
         if not isinstance(queued, QueuedPodGroup):
             return super()._try_again(until, queued)
         requeued = super()._try_again(-math.inf, queued)
@@ -326,7 +326,7 @@ class GroupQueue(Queue):
         return verdict is not QueueingStrategy.SKIP and self._queues.requeue(queued, verdict, label(change))
 
     def _of_change(self, group: QueuedPodGroup, change: Change) -> QueueingStrategy:
-        """Return the best result of the hints about a change, for the rejected members of a group."""
+        """Return the best verdict of queueing hints about a change, among the rejected members of a group."""
         best = QueueingStrategy.SKIP
         for member in group.members:
             if member.rejectors or member.pending:
@@ -351,7 +351,7 @@ def _count(group: QueuedPodGroup, outcome: GroupOutcome) -> None:
 
 
 def _counts(groups: Iterable[QueuedPodGroup], *, more: bool = False) -> QueueCounts:
-    """Return the number of groups in each queue; with `more`, the number of members beyond the first of each group."""
+    """Return the number of groups in each queue; with `more`, of all members except one for each group."""
     counts = Counter[Stage]()
     for group in groups:
         counts[group.stage] += len(group.members) - 1 if more else 1

@@ -1,4 +1,4 @@
-"""Queueing hints: functions that decide whether a change may make a rejected pod schedulable.
+"""Queueing hints: functions that decide whether a cluster change may make a rejected pod schedulable.
 
 A pod is retried only if a plugin that rejected it reports that the change can help. If a hint fails, or no rejector is
 known, the pod is retried: a useless attempt is cheap, a forgotten pod is not.
@@ -35,11 +35,11 @@ log = logging.getLogger(__name__)
 NOBODY: Mapping[str, RetryControl] = MappingProxyType({})
 ANY_TAINT_UPDATE: Final = Hint(Resource.NODE, Action.UPDATE_NODE_TAINT)
 Matching = Mapping[str, Sequence[Hint]]
-"""The queueing hints that match a change's resource and action, by plugin name."""
+"""For one change: its matching queueing hints (resource and action are equal), by plugin name."""
 
 
 class QueueingStrategy(Enum):
-    """The result of queueing hints: whether and when a change requeues a waiting pod."""
+    """The verdict of queueing hints: whether a cluster change requeues a waiting pod, at once or after its backoff."""
 
     SKIP = "the change cannot help"
     AFTER_BACKOFF = "the change may help: retry after the backoff"
@@ -47,7 +47,7 @@ class QueueingStrategy(Enum):
 
 
 class Interests:
-    """The PreEnqueue plugins and queueing hints of one profile.
+    """The PreEnqueue plugins of a profile, and the queueing hints of its plugins.
 
     Args:
         pre_enqueue: The gates.
@@ -80,11 +80,11 @@ class Interests:
         self.indexes = {
             plugin: hint.index for plugin, hints in self._hints.items() for hint in hints if hint.index is not None
         }
-        """The indexes by which hints find pods, by plugin name."""
+        """For each plugin whose queueing hints have one, the index that finds the pods a change may help."""
         self._matching: dict[tuple[Resource | CustomResource, Action], Matching] = {}
 
     def matching(self, change: Change) -> Matching:
-        """Return the hints that match a change's resource and action, by plugin name."""
+        """Return the queueing hints for a change's resource and action (such as Node, Add), by plugin name."""
         kind = (change.resource, change.action)
         found = self._matching.get(kind)
         if found is None:
@@ -103,13 +103,13 @@ NO_INTERESTS = Interests()
 
 
 def _misses_taints(hints: Sequence[Hint]) -> bool:
-    """Return whether a plugin has a hint for added nodes, but no hint for changed taints of nodes."""
+    """Return whether a plugin's queueing hints accept added nodes, but not changed taints of nodes."""
     matched = reduce(or_, (hint.actions for hint in hints if hint.resource is Resource.NODE), Action(0))
     return bool(matched & Action.ADD) and not matched & Action.UPDATE_NODE_TAINT
 
 
 def index_of(hints: Sequence[Hint]) -> HintIndex | None:
-    """Return the index of a plugin's hints; None if one of the hints has no index."""
+    """Return the index of waiting pods that a plugin's hints share; None if any hint has no index."""
     indexes = [hint.index for hint in hints]
     return None if None in indexes else indexes[0]
 
@@ -117,7 +117,7 @@ def index_of(hints: Sequence[Hint]) -> HintIndex | None:
 def judge(
     queued: QueuedPod, change: Change, matching: Matching, cluster: Cluster, timing: Timing | None = None
 ) -> QueueingStrategy:
-    """Return whether and when a change requeues a rejected pod, from the matching hints of the pod's rejectors."""
+    """Call the queueing hints of the plugins that rejected a pod; return whether and when a change requeues the pod."""
     if not queued.rejectors and not queued.pending:
         return QueueingStrategy.AFTER_BACKOFF
     if any(_helps(queued, plugin, change, matching, cluster, timing) for plugin in queued.pending):
@@ -151,7 +151,7 @@ def _helps(
 
 
 def label(change: Change) -> str:
-    """Return the event name of a change in kube-scheduler's metrics.
+    """Return the event name of a change, as in kube-scheduler's metrics.
 
     Source: k8s.io/kube-scheduler/framework/types.go (ClusterEvent.Label).
     """

@@ -20,14 +20,14 @@ from policysched.schedule.queue.queued_pod import NO_PLUGINS, QueuedPod
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """A change or a forced retry that happened while pods were in flight.
+    """A cluster change, or a retry forced for some pods, recorded while scheduling attempts were running.
 
     A forced retry applies to the pod `only`, to the pods that `plugins` rejected, or to all pods.
     """
 
     change: Change | None = None
     only: str = ""
-    """Identity of the only pod to which a forced retry applies; empty if it applies to several pods."""
+    """Identity of the only pod that is to be retried; empty if the retry is for several pods."""
     plugins: frozenset[str] = NO_PLUGINS
     pushes_all: bool = False
 
@@ -38,23 +38,23 @@ class Flight:
 
     queued: QueuedPod
     since: int
-    """Number of the first change that happened during the attempt; -1 if changes are no longer recorded for it."""
+    """Number of the first recorded change after the attempt began; -1 if changes are no longer recorded for the pod."""
     latest: Pod | None = None
     """The newest version of the pod that arrived during the attempt; None if none arrived."""
     deleted: bool = False
     due: float | None = None
-    """Time from which elapsed time alone may reverse the rejection, or None. Units: seconds since 1970, UTC."""
+    """Time from which the rejected pod may fit without any change, or None. Units: seconds since 1970, UTC."""
 
 
 class InFlight:
-    """Running attempts by pod identity, oldest first, and the changes since the oldest attempt began."""
+    """Running scheduling attempts, oldest first, and the cluster changes since the oldest attempt began."""
 
     __slots__ = ("_first", "_flights", "_listening", "_occurrences")
 
     def __init__(self) -> None:
         self._flights: dict[str, Flight] = {}
         self._listening: dict[str, int] = {}
-        """Number of the first change during each attempt that may still fail, by pod identity."""
+        """For each attempt that may still fail, by pod identity: number of the first change after it began."""
         self._occurrences: deque[Occurrence] = deque()
         self._first = 0
         """Number of the oldest recorded change."""
@@ -71,13 +71,13 @@ class InFlight:
         return self._flights.get(identity)
 
     def record(self, occurrence: Occurrence) -> None:
-        """Record a change, or a forced retry of pods, for the running attempts."""
+        """Record a cluster change, or a forced retry of pods, for the running attempts."""
         if self._listening:
             self._occurrences.append(occurrence)
 
     @property
     def is_recording(self) -> bool:
-        """Whether changes are recorded for some attempt."""
+        """Whether changes are recorded, because at least one running attempt may still fail."""
         return bool(self._listening)
 
     def missed(self, flight: Flight) -> Iterator[Occurrence]:
@@ -99,7 +99,7 @@ class InFlight:
         return flight
 
     def _prune(self) -> None:
-        """Drop the recorded changes that happened before every running attempt that may still fail."""
+        """Drop the recorded changes that are older than all attempts that may still fail."""
         oldest = next(iter(self._listening.values()), self._first + len(self._occurrences))
         while self._first < oldest:
             self._occurrences.popleft()

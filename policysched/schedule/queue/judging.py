@@ -17,7 +17,7 @@ TIME_PASSES = Change(Resource.TIME, Action.UPDATE_OTHER)
 
 
 class Judging:
-    """Evaluates queueing hints for waiting pods and pods in flight."""
+    """Calls queueing hints for waiting pods, and for pods whose attempt is running."""
 
     def __init__(self, clock: Clock, cluster: Cluster, queues: PodQueues, in_flight: InFlight) -> None:
         """Create the evaluator of queueing hints.
@@ -29,7 +29,7 @@ class Judging:
             in_flight: The attempts under way, with the occurrences since they began.
         """
         self.timing: Timing | None = None
-        """Records the durations of queueing hints; None if they are not measured."""
+        """Records the durations of queueing hints; None if no durations are recorded."""
         self._clock, self._cluster = clock, cluster
         self._queues, self._in_flight = queues, in_flight
 
@@ -38,11 +38,11 @@ class Judging:
         return self._queues.profiles.get(queued.profile, NO_INTERESTS)
 
     def listening(self, queued: QueuedPod, plugins: frozenset[str]) -> frozenset[str]:
-        """Return those of the given plugins that control retries themselves (`RetryControl`)."""
+        """Return the given plugins that decide themselves when a rejected pod is retried (`RetryControl`)."""
         return plugins & self.interests(queued).listeners.keys()
 
     def listeners(self, queued: QueuedPod) -> list[RetryControl]:
-        """Return the pod's rejectors that control retries themselves (`RetryControl`)."""
+        """Return the plugins that rejected the pod and decide themselves when it is retried (`RetryControl`)."""
         known = self.interests(queued).listeners
         return [known[plugin] for plugin in queued.rejectors if plugin in known] if known else []
 
@@ -51,7 +51,7 @@ class Judging:
         return judge(queued, change, self.interests(queued).matching(change), self._cluster, self.timing)
 
     def missed(self, flight: Flight) -> QueueingStrategy:
-        """Return whether and when a pod is requeued for the changes that happened during its failed attempt.
+        """Return whether and when the changes that happened during a pod's failed attempt requeue the pod.
 
         If their hints take longer than `CHUNK`, the answer is yes.
         """
@@ -72,7 +72,7 @@ class Judging:
         return best
 
     def _of_missed(self, queued: QueuedPod, occurrence: Occurrence) -> QueueingStrategy:
-        """Return whether and when one change or forced retry during a failed attempt requeues the attempt's pod.
+        """Return whether and when one change, or forced retry, during a pod's failed attempt requeues the pod.
 
         A `RetryControl` compares a change with its notes about rejected pods. It had no note about a pod in
         flight, so every change that its hints match counts as helpful. Such changes may be frequent, so the pod stays

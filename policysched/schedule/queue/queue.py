@@ -37,7 +37,7 @@ from policysched.state.placed.pods import pod_id
 POD_POPPED: Final = "PodPopped"
 """Event name, in kube-scheduler's metric of events in flight, for the start of an attempt."""
 SWEEP: Final = 30.0
-"""Time between two checks for pods that waited for the maximum time. Units: seconds."""
+"""Interval at which pods that waited for the maximum time are searched. Units: seconds."""
 
 
 class Queue:
@@ -122,7 +122,7 @@ class Queue:
         return True
 
     def pop(self) -> QueuedPod | None:
-        """Remove and return the next pod and start its attempt, which `reject`, `fail` or `done` ends."""
+        """Remove and return the next pod, and start its scheduling attempt, which `reject`, `fail` or `done` ends."""
         now = self._clock.monotonic()
         if now >= min(self._next_window, self._next_sweep, self._timers.due):
             self.flush()
@@ -136,7 +136,7 @@ class Queue:
         return queued
 
     def note_decision(self, queued: QueuedPod, rejectors: frozenset[str]) -> None:
-        """Record that a cycle rejected a pod, so that time that elapses before the attempt ends can requeue the pod."""
+        """Record that the pod's cycle rejected it, so that elapsed time can requeue it even during the attempt."""
         flight = self._flight_of(queued)
         known = self._judging.interests(queued).listeners
         if flight is not None and known:
@@ -144,7 +144,7 @@ class Queue:
             flight.due = min((at for at in due if at is not None), default=None)
 
     def listening(self, queued: QueuedPod, plugins: frozenset[str]) -> frozenset[str]:
-        """Return those of the given plugins that control retries themselves (`RetryControl`)."""
+        """Return the given plugins that decide themselves when a rejected pod is retried (`RetryControl`)."""
         return self._judging.listening(queued, plugins)
 
     def reject(self, queued: QueuedPod, rejectors: frozenset[str], pending: frozenset[str] = NO_PLUGINS) -> bool:
@@ -172,7 +172,7 @@ class Queue:
     def _note_failure(
         self, queued: QueuedPod, rejectors: frozenset[str], pending: frozenset[str] = NO_PLUGINS
     ) -> Flight | None:
-        """Record a failure in its pod and return the pod's running attempt; None if the pod no longer exists.
+        """Record a failure in the failed pod, and return its running attempt; None if the pod no longer exists.
 
         Raises:
             ValueError: No attempt of this pod is under way.
@@ -212,7 +212,7 @@ class Queue:
         return self.reject(queued, NO_PLUGINS)
 
     def release(self, queued: QueuedPod) -> None:
-        """Stop recording changes for a pod in flight that no plugin can reject any more."""
+        """Stop recording cluster changes for a pod in flight, because no plugin can reject the pod any more."""
         self._in_flight.release(queued.identity)
 
     def done(self, queued: QueuedPod) -> None:
@@ -225,7 +225,7 @@ class Queue:
             del self._pods[queued.identity]
 
     def flush(self) -> None:
-        """End backoffs that are over, evaluate hints of due timers, and retry pods that waited for the maximum time."""
+        """Activate pods whose backoff is over, call the hints of due timers, and retry pods after the maximum wait."""
         now = self._clock.monotonic()
         if self._queues.end_backoffs(now, CHUNK):
             self._next_window = math.floor(now) + WINDOW
@@ -245,7 +245,7 @@ class Queue:
         self._moves.run(late, partial(self._try_again, self._clock.monotonic() + SWEEP))
 
     def next_wake(self) -> float | None:
-        """Return the monotonic time from which `pop` may return a pod even without a change; None if never."""
+        """Return the monotonic time at which `pop` may return a pod without any cluster change; None if never."""
         if self._queues.poppable or self._moves:
             return self._clock.monotonic()
         sweep = min(self._next_sweep, self._timers.due) if len(self._queues.waiting) else math.inf
@@ -254,7 +254,7 @@ class Queue:
 
     @property
     def needs_changes(self) -> bool:
-        """Whether changes have to be passed to `move`, because pods wait or are in flight."""
+        """Whether the queue must be informed of cluster changes (`move`), because pods wait or are in flight."""
         return self._in_flight.is_recording or len(self._queues.waiting) > 0
 
     def move(self, change: Change, but: str = "", *, at_most: int | None = None) -> int:
@@ -338,17 +338,17 @@ class Queue:
         return {"pod": self.counts()}
 
     def held_counts(self) -> Mapping[str, int]:
-        """Return the numbers of pods that wait for their pod group outside the queues, by reason."""
+        """Return the number of pods that wait for their pod group and are in no queue, by reason."""
         return {"incomplete": 0, "pending": 0}
 
     @property
     def in_flight(self) -> tuple[int, int]:
-        """The number of running attempts, and of changes recorded for them."""
+        """The number of running attempts, and of cluster changes recorded for running attempts."""
         return len(self._in_flight), self._in_flight.occurrences
 
     @property
     def profiles(self) -> Mapping[str, Interests]:
-        """The PreEnqueue plugins and hints by profile name; replaced when plugins or policies change."""
+        """For each profile, its PreEnqueue plugins and queueing hints; replaced when plugins or policies change."""
         return self._queues.profiles
 
     @profiles.setter
@@ -360,11 +360,11 @@ class Queue:
         self._queues.use_backoff(backoff)
 
     def wake_with(self, on_ready: Callable[[], None]) -> None:
-        """Set the function to call when a pod becomes ready or the result of `next_wake` may have changed."""
+        """Set a function that is called when a pod becomes ready or `next_wake` may have changed."""
         self._queues.on_ready = on_ready
 
     def measure_with(self, timing: Timing | None) -> None:
-        """Set the object that records durations of hints and PreEnqueue plugins; None stops the recording."""
+        """Set the object that records durations of queueing hints and PreEnqueue plugins; None records none."""
         self._judging.timing = self._queues.timing = timing
 
     def rejections(self) -> Counter[tuple[str, str]]:
@@ -376,7 +376,7 @@ class Queue:
         return counts
 
     def events_in_flight(self) -> Counter[str]:
-        """Return the number of recorded changes by kube-scheduler's event names; thread-safe."""
+        """Return the number of changes recorded for running attempts, by kube-scheduler's event names; thread-safe."""
         counts = Counter(_event_of(one) for one in self._in_flight.kept())
         counts[POD_POPPED] = self._in_flight.listening
         return counts
@@ -386,7 +386,7 @@ class Queue:
         self._queues.on_queued = on_queued
 
     def _requeue(self, event: str, queued: QueuedPod) -> bool:
-        """Requeue a waiting pod without evaluating hints; `event` is the event name in logs and metrics."""
+        """Requeue a waiting pod without calling queueing hints; `event` is the event name in logs and metrics."""
         return self._queues.retry(queued, QueueingStrategy.AFTER_BACKOFF, event)
 
     def _try_again(self, until: float, queued: QueuedPod) -> bool:

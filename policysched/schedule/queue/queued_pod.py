@@ -52,17 +52,17 @@ class QueuedPod(msgspec.Struct, eq=False, weakref=True):
     first_attempt_at: float | None = None
     """Monotonic time at which the pod first became active."""
     rejectors: frozenset[str] = NO_PLUGINS
-    """The plugins that rejected the pod in its last attempt, or gated it later; empty after an error."""
+    """The plugins that rejected the pod in its last attempt, or that gated the pod later; empty after an error."""
     pending: frozenset[str] = NO_PLUGINS
     """The plugins that returned Pending; if their queueing hints return Queue, the pod is retried without backoff."""
     gated_by: str = ""
     """The PreEnqueue plugin that gates the pod; empty if the pod is not gated."""
     is_put_off: bool = False
-    """Whether a plugin delayed the pod before its cycle."""
+    """Whether a plugin delayed the pod's attempt before the scheduling cycle."""
     flushed: bool = False
-    """Whether the pod's last requeueing was only because it waited for the maximum time."""
+    """Whether the pod was last requeued only because it had waited for the maximum time."""
     flushed_at: float = -math.inf
-    """Time of the last retry for the maximum waiting time, from which the next retry of a gated pod is counted."""
+    """Time at which the pod was last retried after the maximum wait; a gated pod's next wait starts at this time."""
     yields_until: float = -math.inf
     """Time until which the pod is tried only if no other pod is ready."""
     completes_backoff: bool = False
@@ -70,7 +70,7 @@ class QueuedPod(msgspec.Struct, eq=False, weakref=True):
     backoff_factor: float = 1.0
     """Factor by which the maximum backoff is multiplied; larger than 1 for pod groups."""
     timer: float = math.inf
-    """Time at which the queue evaluates the pod's hints again because elapsed time may help; infinite without timer."""
+    """Time at which the pod's queueing hints are called without a change, because time may help; infinite if never."""
     stage: Stage = Stage.NOWHERE
 
     @property

@@ -54,13 +54,13 @@ class QueuedPodGroup(QueuedPod, eq=False, weakref=True, kw_only=True):
         self.represent()
 
     def represent(self) -> None:
-        """Set `pod` to the pod of the member that represents the group in the queue."""
+        """Make a member the representative of the group in the queue: `pod` becomes the member's pod."""
         gating = (one for one in self.members if one.gated_by) if self.gated_by else iter(())
         self.pod = standing_for(self.group, next(gating, self.members[0]).pod)
 
 
 def standing_for(group: PodGroup, pod: Pod) -> Pod:
-    """Return a copy of a pod with the priority of its group."""
+    """Return a copy of a pod with the priority of its pod group, to represent the group in the queue."""
     return pod if pod_priority(pod) == group.priority else replace(pod, spec=replace(pod.spec, priority=group.priority))
 
 
@@ -70,7 +70,7 @@ def evaluation_key(member: QueuedPod) -> tuple[int, int, float, str]:
 
 
 class HeldMembers:
-    """Members of pod groups that are not in a queued group, by the key of their group."""
+    """Pods that belong to pod groups but are not in a queued group, by `namespace/name` of the group."""
 
     __slots__ = ("_members", "_stage")
 
@@ -84,12 +84,12 @@ class HeldMembers:
         self._members: dict[str, dict[str, QueuedPod]] = {}
 
     def add(self, key: str, member: QueuedPod) -> None:
-        """Add a member, by the key of its group."""
+        """Add a member of the group with the key `namespace/name`."""
         member.stage = self._stage
         self._members.setdefault(key, {})[member.identity] = member
 
     def discard(self, key: str, identity: str) -> None:
-        """Remove a member of a group if the collection contains it."""
+        """Remove a member of a group, if the collection has the member."""
         members = self._members.get(key, {})
         members.pop(identity, None)
         if not members:

@@ -1,4 +1,4 @@
-"""`PodQueues`: the active, backoff and unschedulable queues, between which pods move.
+"""`PodQueues`: the parts of the scheduling queue (active, backoff, unschedulable), between which pods move.
 
 A pod passes all PreEnqueue plugins before it enters active or backoff. Backoffs end at whole seconds of the clock: pods
 whose backoffs end within the same second become active together and are then ordered by priority.
@@ -34,12 +34,12 @@ WINDOW = 1.0
 _MAX_DOUBLINGS = 62
 Key = tuple[Any, ...]
 OnQueued = Callable[[QueuedPod, str, str], None]
-"""Callback when a pod enters a queue, with the pod, the name of the queue and the name of the event."""
+"""Callback when a pod enters a queue, with the pod, the queue's name and the name of the causing event."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Configuration of the backoff after failures: the time doubles up to a maximum; a maximum of 0 disables it.
+    """Times that a pod waits after failures: doubled after each failure, up to a maximum; a maximum of 0 disables them.
 
     Units: seconds.
     """
@@ -48,13 +48,13 @@ class Backoff:
     maximum: float = 10.0
 
     def duration(self, count: int, factor: float = 1.0) -> float:
-        """Return the backoff time after a number of failures; `factor` multiplies the maximum."""
+        """Return the time that a pod waits after a number of failures; `factor` multiplies the maximum."""
         if count == 0:
             return 0.0
         return min(self.initial * 2.0 ** min(count - 1, _MAX_DOUBLINGS), self.maximum * factor)
 
     def last_window(self, queued: QueuedPod) -> float:
-        """Return the last full second of a pod's backoff; minus infinity if the pod has no backoff."""
+        """Return the end of a pod's backoff, rounded down to seconds; minus infinity if the pod has no backoff."""
         count = queued.consecutive_errors or queued.unschedulable_count
         ends = queued.yields_until
         if count and self.maximum:
@@ -72,7 +72,7 @@ class _Entry(msgspec.Struct, eq=False):
 
 
 class PodHeap:
-    """Priority queue of pods, the smallest key first; pods with equal keys are in the order of their addition.
+    """Priority queue of pods: the smallest sort key first; among equal keys, the pod that was added first.
 
     Removed pods leave marked entries, which are dropped at the top of the heap, or when they outnumber the others.
     """
@@ -85,7 +85,7 @@ class PodHeap:
         self._tickets = count()
 
     def push(self, key: Key, queued: QueuedPod) -> None:
-        """Add a pod, or move a pod that is already in the heap to the place of its new key."""
+        """Add a pod under a sort key; a pod that is already in the heap moves to the place of its new key."""
         known = self._entries.get(queued.identity)
         if known is not None and known.key == key:
             return
@@ -105,7 +105,7 @@ class PodHeap:
             heapq.heapify(self._heap)
 
     def head(self) -> tuple[Key, QueuedPod] | None:
-        """Return the smallest key and its pod without removing the pod; None if the heap is empty."""
+        """Return the smallest sort key and its pod, without removing the pod; None if the heap is empty."""
         while self._heap:
             key, _, entry = self._heap[0]
             if entry.queued is not None:
@@ -114,7 +114,7 @@ class PodHeap:
         return None
 
     def pop(self) -> QueuedPod | None:
-        """Remove and return the pod with the smallest key."""
+        """Remove and return the pod with the smallest sort key; None if the heap is empty."""
         while self._heap:
             entry = heapq.heappop(self._heap)[2]
             if entry.queued is not None:
@@ -155,12 +155,12 @@ class PodQueues:
         self.on_queued: OnQueued | None = None
         self.timing: Timing | None = None
         self._admissions = 0
-        """Number of PreEnqueue runs while a `Timing` is set; one run in `SAMPLE` measures each plugin."""
+        """Number of PreEnqueue runs while durations are recorded; one run in `SAMPLE` records each plugin's."""
         self.waiting = UnschedulablePods()
         self._clock, self._sort, self._cluster = clock, sort, cluster
         self._active, self._backing_off = PodHeap(), PodHeap()
         self._completing = PodHeap()
-        """The pods that never leave backoff early, after errors and expensive attempts."""
+        """The pods in backoff that never leave it early, after errors and expensive attempts."""
 
     def take_first(self) -> QueuedPod | None:
         """Remove and return the first active pod; if no pod is active, the first pod that may leave backoff early."""
@@ -187,7 +187,7 @@ class PodQueues:
         return True
 
     def requeue(self, queued: QueuedPod, verdict: QueueingStrategy, event: str) -> bool:
-        """Put a pod into the queue that a hint's result requires; return whether the pod is active or in backoff."""
+        """Put a pod into the queue that the queueing hints demand; return whether it is now active or in backoff."""
         if verdict is QueueingStrategy.SKIP:
             self.wait(queued, event)
             return False
@@ -198,14 +198,14 @@ class PodQueues:
         return self.enter_active(queued, event)
 
     def retry(self, queued: QueuedPod, verdict: QueueingStrategy, event: str) -> bool:
-        """Requeue a waiting pod after a change; report the change's event if a plugin gates the pod again."""
+        """Requeue a waiting pod after a cluster change; if a plugin gates the pod again, report the change."""
         requeued = self.requeue(queued, verdict, event)
         if not requeued:
             self._entered(queued, "gated", event)
         return requeued
 
     def wait(self, queued: QueuedPod, event: str) -> None:
-        """Make a pod unschedulable, or gated if a plugin gates it, until a change helps."""
+        """Make a pod unschedulable, or gated if a PreEnqueue plugin gates it, until a cluster change helps."""
         if queued.stage is not Stage.UNSCHEDULABLE:
             self._entered(queued, "gated" if queued.gated_by else "unschedulable", event)
             self.leave(queued)
@@ -214,11 +214,11 @@ class PodQueues:
         self.on_ready()  # a timer may make it ready: `next_wake` changes
 
     def list_anew(self, queued: QueuedPod) -> None:
-        """Update the index of a waiting pod after its version or its rejectors changed."""
+        """Store a waiting pod again under its rejecting plugins, after the pod or these plugins changed."""
         self.waiting.add(queued, self.profiles.get(queued.profile, NO_INTERESTS).indexes)
 
     def leave(self, queued: QueuedPod) -> None:
-        """Remove a pod from its queue."""
+        """Remove a pod from the queue in which it is."""
         match queued.stage:
             case Stage.ACTIVE:
                 self._active.discard(queued.identity)
@@ -232,14 +232,14 @@ class PodQueues:
         queued.stage = Stage.NOWHERE
 
     def reorder(self, queued: QueuedPod) -> None:
-        """Move a changed pod to its new place in its queue; a pod whose key did not change keeps its place."""
+        """Move a changed pod to its new place in its queue; a pod whose sort key did not change keeps its place."""
         if queued.stage is Stage.ACTIVE:
             self._active.push(self._key(queued), queued)
         elif queued.stage is Stage.BACKOFF:
             self._push_backoff(queued)
 
     def end_backoffs(self, now: float, seconds: float) -> bool:
-        """Make pods active whose backoff is over, for at most `seconds`; return False if some are left."""
+        """Make pods active whose backoff is over, for at most `seconds`; return False if some pods are left over."""
         ends = self._clock.monotonic() + seconds
         for heap in (self._backing_off, self._completing):
             while (head := heap.head()) is not None and not self.backoff.holds(head[1], now):
@@ -263,7 +263,7 @@ class PodQueues:
 
     @property
     def completing_until(self) -> float:
-        """Earliest end of the backoffs that cannot end early; infinite if there is none."""
+        """Earliest end of the backoffs that cannot end early; infinite if no pod has such a backoff."""
         head = self._completing.head()
         return math.inf if head is None else float(head[0][0]) + WINDOW
 
@@ -336,4 +336,4 @@ def _passes(gate: PreEnqueuePlugin, queued: QueuedPod, cluster: Cluster, timing:
 
 
 def _nobody() -> None:
-    """Do nothing: the callback until `Queue.wake_with` sets another."""
+    """Do nothing: the default callback, which `Queue.wake_with` replaces."""

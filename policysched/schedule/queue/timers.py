@@ -24,7 +24,7 @@ LONGEST: Final = 60.0
 
 
 class Timers:
-    """The times at which the hints of waiting pods are evaluated again."""
+    """The times at which the queueing hints of waiting pods are called although nothing changed."""
 
     __slots__ = ("_clock", "_cluster", "_heap", "_numbers")
 
@@ -32,7 +32,7 @@ class Timers:
         self._clock = clock
         self._cluster = cluster
         self._heap: list[tuple[float, int, QueuedPod]] = []
-        """Pods ordered by time; an entry is valid only while its time equals the pod's `timer`."""
+        """Waiting pods ordered by time; an entry is valid only while its time equals the pod's `timer`."""
         self._numbers = count()
 
     @property
@@ -43,7 +43,7 @@ class Timers:
         return self._heap[0][0] if self._heap else math.inf
 
     def set(self, queued: QueuedPod, filters: Iterable[RetryControl]) -> None:
-        """Set a pod's timer to the earliest time at which a rejecting filter may accept the pod."""
+        """Set a pod's timer to the earliest time at which a filter that rejected the pod may accept it."""
         times = [self.retry_at(plugin, queued) for plugin in filters]
         time = min((one for one in times if one is not None), default=math.inf)
         if time < math.inf:
@@ -76,7 +76,7 @@ class Timers:
         return queued
 
     def _set(self, queued: QueuedPod, wait: float) -> None:
-        """Set a pod's timer to end after `wait` seconds, unless the pod has a timer that ends earlier or about then."""
+        """Set a pod's timer to `wait` seconds from now, unless its present timer ends earlier or about then."""
         now = self._clock.monotonic()
         if not now <= queued.timer <= now + wait + MARGIN:
             queued.timer = now + wait
@@ -84,5 +84,5 @@ class Timers:
 
 
 def _is_valid(due: float, _: int, queued: QueuedPod) -> bool:
-    """Return whether a heap entry is the current timer of a pod that is still waiting."""
+    """Return whether an entry of the timers' heap is the current timer of a pod that is still waiting."""
     return queued.timer == due and queued.stage is Stage.UNSCHEDULABLE

@@ -1,4 +1,4 @@
-"""`UnschedulablePods`: unschedulable and gated pods, indexed by the plugins whose hints can retry them.
+"""`UnschedulablePods`: unschedulable and gated pods, indexed by the plugins whose queueing hints can retry them.
 
 A gated pod is listed under its gate only. Other pods are listed under each plugin that rejected them, by the keys of
 the plugin's `HintIndex` if the plugin has one. So a change is evaluated only for the pods that it may concern.
@@ -19,22 +19,22 @@ from policysched.schedule.queue.queued_pod import QueuedPod
 
 log = logging.getLogger(__name__)
 MOST_KEYS: Final = 64
-"""Maximum number of index keys per pod and plugin; a pod with more keys is a candidate for every change."""
+"""Maximum number of index keys of a pod for one plugin; beyond it, hints are called for the pod at every change."""
 Pods = dict[str, QueuedPod]
 """Waiting pods by pod identity."""
 
 
 @dataclass(slots=True)
 class _Listed:
-    """The waiting pods that one plugin rejected or gates, by index key."""
+    """The waiting pods that one plugin rejected or gates, by the keys with which its hints find pods."""
 
     pods: Pods = field(default_factory=dict)
     by_key: dict[Hashable, Pods] = field(default_factory=dict)
     without_keys: Pods = field(default_factory=dict)
-    """The pods without index keys, which are candidates for every change."""
+    """The pods without index keys; queueing hints are called for these pods at every change."""
 
     def add(self, queued: QueuedPod, keys: Collection[Hashable] | None) -> None:
-        """Add a pod under its index keys; a pod whose keys are None is a candidate for every change."""
+        """Add a pod under its index keys; if they are None, hints are called for the pod at every change."""
         self.pods[queued.identity] = queued
         if keys is None:
             self.without_keys[queued.identity] = queued
@@ -53,7 +53,7 @@ class _Listed:
 
 
 class _Listing(NamedTuple):
-    """The plugins and index keys under which one pod is stored."""
+    """The plugins and index keys under which one waiting pod is stored."""
 
     profile: str
     keys: Mapping[str, Collection[Hashable] | None]
@@ -69,7 +69,7 @@ class _Listing(NamedTuple):
 
 
 class UnschedulablePods:
-    """All unschedulable and gated pods, by identity, and by profile and plugin."""
+    """All unschedulable and gated pods, by pod identity, and by profile and rejecting plugin."""
 
     __slots__ = ("_listed", "_listings", "_pods", "gated")
 
@@ -81,7 +81,7 @@ class UnschedulablePods:
         """Number of gated pods."""
 
     def add(self, queued: QueuedPod, indexes: Mapping[str, HintIndex]) -> None:
-        """Add a pod at the end; a pod that is already stored is stored again if its version or rejectors changed.
+        """Add a waiting pod as the last one; store it again if its version or its rejecting plugins changed.
 
         Args:
             queued: The pod.
@@ -120,7 +120,7 @@ class UnschedulablePods:
         return {} if listed is None else listed.pods
 
     def found_by(self, change: Change, profile: str, plugin: str, index: HintIndex | None) -> Mapping[str, QueuedPod]:
-        """Return the pods that a plugin rejected or gates and that share an index key with a change, by pod identity.
+        """Return the pods, by identity, that a plugin rejected or gates and whose index keys include a key of a change.
 
         Args:
             change: The change.
@@ -149,7 +149,7 @@ class UnschedulablePods:
 
 
 def _keys(queued: QueuedPod, index: HintIndex | None) -> Collection[Hashable] | None:
-    """Return a pod's index keys; None without index, after an error of the index, or for more than `MOST_KEYS` keys."""
+    """Return a pod's keys in a plugin's index of waiting pods; None for no index, an error, or too many keys."""
     if index is None:
         return None
     keys: set[Hashable] = set()
@@ -168,7 +168,7 @@ def _keys(queued: QueuedPod, index: HintIndex | None) -> Collection[Hashable] | 
 
 
 def _keys_of_change(change: Change, index: HintIndex, listed: Mapping[Hashable, Pods]) -> Collection[Hashable] | None:
-    """Return the index keys that a change may affect; None if any pod may be affected or the plugin's index raised."""
+    """Return the index keys of the pods that a change may help; None if it may help any pod, or after an error."""
     try:
         return index.leads_to(change, listed)
     except Exception:

@@ -1,4 +1,4 @@
-"""Results of a pod class under an earlier profile, reused under the profile that replaced it.
+"""Filter and score results under an earlier profile, reused under the profile that replaced it.
 
 An edit of a policy changes few results. The plugins of the profile stay the same objects, so their states and results
 are reused. The policies reuse the results of policies that stay.
@@ -19,7 +19,7 @@ Prepare = Callable[[Pod, Cluster], Any]
 
 
 class EarlierResults:
-    """The up-to-date results of a pod class under an earlier profile, in which no plugin rejected it or failed.
+    """Up-to-date filter and score results under an earlier profile, in which no plugin failed or rejected the pod.
 
     Args:
         profile: The earlier profile.
@@ -45,10 +45,10 @@ class EarlierResults:
         self._narrowed = {name: nodes for _, name, nodes in narrowed if isinstance(nodes, frozenset)}
         self._scored = scored
         self._kept: set[int] = set()
-        """The identities (`id`) of earlier states that replaced plugins returned again."""
+        """The identities (`id`) of prepared data that a replacing plugin returned unchanged."""
 
     def has(self, plugin: FilterPlugin[Any] | ScorePlugin[Any]) -> bool:
-        """Return whether the earlier profile had the same plugin object, so that its state can be reused."""
+        """Return whether the earlier profile had the same plugin object, so that its prepared data can be reused."""
         return id(plugin) in self._plugins
 
     def filter_state(self, plugin: FilterPlugin[Any]) -> Any:
@@ -63,15 +63,15 @@ class EarlierResults:
         return SKIP if found is None else found.state
 
     def prepare_filter(self, plugin: FilterPlugin[Any]) -> Prepare:
-        """Return the method that runs PreFilter of a replaced plugin, reusing its predecessor's state if possible."""
+        """Return a function that runs a new plugin's PreFilter, reusing its predecessor's data if possible."""
         return self._preparing(plugin, plugin.prepare_filter, self._filters.get(plugin.name))
 
     def prepare_score(self, plugin: ScorePlugin[Any]) -> Prepare:
-        """Return the method that runs PreScore of a replaced plugin, reusing its predecessor's state if possible."""
+        """Return a function that runs a new plugin's PreScore, reusing its predecessor's data if possible."""
         return self._preparing(plugin, plugin.prepare_score, self._scores.get(plugin.name) if self._scored else None)
 
     def reuse_codes(self, results: FilterResults) -> bool:
-        """Copy a filter's earlier reason codes if its state is the same; return whether they were copied."""
+        """Copy a filter's earlier reason codes if its prepared data is the same; return whether it is."""
         before = self._filters.get(results.plugin_name)
         if before is None or not self._is_same(results, before):
             return False
@@ -79,7 +79,7 @@ class EarlierResults:
         return True
 
     def reuse_scores(self, results: ScoreResults) -> bool:
-        """Copy a plugin's earlier scores if its state and weight are the same; return whether they were copied."""
+        """Copy a plugin's earlier scores if its data and weight are the same; return whether they are."""
         before = self._scores.get(results.plugin.name) if self._scored else None
         return before is not None and self._is_same(results, before) and results.take_over(before)
 

@@ -1,4 +1,4 @@
-"""Results of out-of-tree plugins for one pod; the plugins are called for rows that passed earlier filters.
+"""Results of out-of-tree plugins for one pod; the plugins are called for nodes that passed earlier filters.
 
 Answers are cached with the pod's class only if the plugin declares what it reads.
 
@@ -21,11 +21,11 @@ from policysched.schedule.timing import NORMALIZE, PRE_SCORE, SCORE, CycleTimes,
 from policysched.state.cluster import Cluster
 
 ScoreWeights = tuple[tuple[OutOfTreePlugin, int | None], ...]
-"""The plugins at PreScore and Score with their weights; the weight is None for a plugin enabled at PreScore only."""
+"""Score plugins with their weights; the weight is None for a plugin that is enabled at PreScore only."""
 
 
 class KnownAnswers:
-    """One plugin's cached answers for a pod class; a change of a row drops the row's answer.
+    """An out-of-tree plugin's cached results for equal pods, by node; a change of a node drops the node's result.
 
     Args:
         cluster: The cluster.
@@ -44,7 +44,7 @@ class KnownAnswers:
         self.codes_of: dict[Status, int] = {}
 
     def recall(self, rows: RowNumbers, call: Callable[[RowNumbers], Any]) -> Any:
-        """Return the plugin's answers for rows, calling the plugin only for rows without a cached answer.
+        """Return a plugin's results for nodes, calling the plugin only for nodes without a cached result.
 
         Returns:
             An array of answers (R,), or the status of a failure, which is not cached.
@@ -60,7 +60,7 @@ class KnownAnswers:
 
     @property
     def nbytes(self) -> int:
-        """The memory of the cached answers. Units: bytes."""
+        """The memory of the cached results. Units: bytes."""
         return self.known.nbytes + self.values.nbytes
 
     def _refresh(self) -> None:
@@ -76,7 +76,7 @@ class KnownAnswers:
 
 
 class OutOfTreeResults(FilterResults):
-    """The reason codes of an out-of-tree filter for one pod; empty until `called` calls the filter."""
+    """The reason codes (0 accepts) of an out-of-tree filter for one pod; empty until `called` calls the filter."""
 
     __slots__ = ("_codes_of", "_known", "_statuses", "out_of_tree")
 
@@ -88,7 +88,7 @@ class OutOfTreeResults(FilterResults):
         self._codes_of: dict[Status, int] = {} if known is None else known.codes_of
 
     def called(self, cycle: PodCycle, rows: RowNumbers) -> OutOfTreeResults | Status:
-        """Call the out-of-tree filter for rows; return the results, or the status of a failure.
+        """Call the out-of-tree filter for nodes; return the results, or the status of a failure.
 
         Shapes: rows (R,).
         """
@@ -131,7 +131,7 @@ class GivenScores(RowScore[None]):
         self._scores = scores
 
     def score(self, state: None, rows: Rows) -> Scores:  # noqa: ARG002 - nothing is prepared
-        """Return the scores of rows that were computed beforehand."""
+        """Return the previously computed scores of nodes."""
         return self._scores[rows]
 
 
@@ -142,7 +142,7 @@ def call_scores(
     known: dict[str, KnownAnswers],
     times: CycleTimes | None = None,
 ) -> list[ScoreResults] | Status:
-    """Run PreScore, Score and NormalizeScore of out-of-tree plugins for the feasible rows.
+    """Run PreScore, Score and NormalizeScore of out-of-tree plugins for the feasible nodes.
 
     Args:
         cycle: The cycle of the pod.
@@ -179,7 +179,7 @@ def call_scores(
 
 
 def _times_for(times: CycleTimes | None, plugin: OutOfTreePlugin, method: str) -> CycleTimes | None:
-    """Return `times` if calls of the plugin's method are to be measured, else None."""
+    """Return the stopwatch `times` if calls of the plugin's method are to be measured, else None."""
     return times if times is not None and times.by_plugin and plugin.has(method) else None
 
 

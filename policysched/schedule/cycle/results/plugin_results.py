@@ -1,4 +1,4 @@
-"""One plugin's results for one pod class: reason codes or scores by row, recomputed on rows that changed.
+"""One plugin's results for all nodes: reason codes or scores, recomputed for nodes that changed.
 
 An array has the columns' capacity and is allocated at the first result that is not 0: most filters reject no row of a
 class, and an evaluation is as large as its arrays. Between two full computations, `flat` only becomes False and
@@ -49,20 +49,20 @@ from policysched.state.tables.interner import MISSING
 PRESENCE: Final = int(Aspect.PRESENCE)
 PRE_FILTER_RESULT = "PreFilterResult"
 NARROWED: Final = 1
-"""Place in the order of filters that marks nodes which PreFilter excluded."""
+"""Place in the order of filters that stands for nodes which PreFilter excluded."""
 WITH_NOMINATED_PODS: Final = 2
-"""Place in the order of filters that marks nodes which a filter rejects only together with their nominated pods."""
+"""Place in the order of filters that stands for nodes which reject the pod only beside their nominated pods."""
 EXTENDERS: Final = 1 << 14
-"""First place in the order of filters for extenders; above the places of a profile's filters, within 16 bits."""
+"""Place, in the order of filters, of the first extender; higher than every plugin's place, and within 16 bits."""
 WIDEST_NARROW_WEIGHT = (2**31 - 1) // MAX_NODE_SCORE
-"""Largest weight of a score plugin whose scores are stored in 32 bits; for larger weights, 64 bits are used."""
+"""Largest weight of a score plugin for which scores are stored in 32 bits; for larger weights, 64 bits are used."""
 BYTES = 512
-"""Memory of one plugin's results without the arrays. Units: bytes."""
+"""Memory of one plugin's results without their arrays. Units: bytes."""
 NO_CODES: Final[Codes] = np.zeros(0, np.int32)
 
 
 class RowChanges:
-    """The changed rows and the aspects that changed, as two arrays (E,); a row may have several entries."""
+    """The rows of changed nodes, with the changed parts (such as labels) of each, as two arrays (E,)."""
 
     __slots__ = ("_aspects", "_common", "_rows", "_selected", "_touched")
 
@@ -75,7 +75,7 @@ class RowChanges:
         self._selected: dict[int, RowNumbers] = {}
 
     def of(self, reads: int) -> RowNumbers | None:
-        """Return the rows on which any of the given aspects changed; None if no row has such a change.
+        """Return the rows of the nodes of which any of the given parts changed; None if no node has such a change.
 
         Calls with the same aspects return the same array, so that plugins can share results about it.
         """
@@ -95,23 +95,23 @@ def _selected(differs: Mask, rows: Rows) -> RowNumbers:
 
 
 def state_bytes(state: object, rows: int) -> int:
-    """Estimate the memory of a plugin's prepared state, without the part that depends on the size of the pod."""
+    """Estimate the memory of the data that a plugin prepared for a pod, without the part that grows with the pod."""
     return memory_of(state.arrays, rows) + state.nbytes if isinstance(state, SizedState) else 0
 
 
 class MemberCodes(NamedTuple):
-    """The reason codes of a plugin block's member that rejected a row."""
+    """The reason codes of one policy, as a member of the plugin block that evaluates all policies."""
 
     plugin: BlockMember
     place: int
-    """The place of the plugin block among the profile's filters."""
+    """The place, in the order of filters, of the block that evaluates all policies."""
     codes: Codes
     reason: Callable[[int], Status]
     rejects_any: bool = True
 
 
 class MemberScores(NamedTuple):
-    """The scores of a plugin block's member before multiplication by the member's weight."""
+    """The scores of one policy, as a member of the plugin block that evaluates all policies, without the weight."""
 
     plugin: BlockMember
     weight: int
@@ -125,12 +125,12 @@ class MemberScores(NamedTuple):
         return not np.count_nonzero(self.values)
 
     def final(self, feasible: Mask) -> Scores:
-        """Return the weighted scores; values of infeasible rows are undefined. Shapes: (N,) -> (N,)."""
+        """Return the scores times the weight; values of infeasible nodes are undefined. Shapes: (N,) -> (N,)."""
         return self.values[: feasible.size] * np.int64(self.weight)
 
 
 def member_names(plugin: Plugin) -> tuple[str, ...]:
-    """Return the names of a plugin block's members; for a plugin that is not a block, the plugin's name."""
+    """Return the names of a plugin block's members, such as policies; for any other plugin, the plugin's name."""
     return tuple([one.name for one in plugin.members]) if isinstance(plugin, PluginBlock) else (plugin.name,)
 
 
@@ -139,14 +139,14 @@ def _names(plugin: RowFilter[Any] | RowScore[Any], block: PluginBlock[Any] | Non
 
 
 class FilterResults:
-    """A filter's reason codes by row, with the state that the filter prepared."""
+    """A filter's reason code for each node (0 accepts the node), with the data that the filter prepared."""
 
     __slots__ = ("_capacity", "_incremental", "block", "codes", "place", "plugin", "reads", "rejects_any", "state")
 
     def __init__(self, plugin: RowFilter[Any], state: Any, place: int) -> None:
         self.plugin = plugin
         self.place = place
-        """The place in the order of filters; of the filters that reject a row, the lowest place is reported."""
+        """The place in the order of filters; of several filters that reject a node, the lowest place is reported."""
         self.state = state
         self.block: PluginBlock[Any] | None = plugin if isinstance(plugin, PluginBlock) else None
         reads = plugin.filter_reads if self.block is None else self.block.reads_of(state)
@@ -157,11 +157,11 @@ class FilterResults:
         self.rejects_any = False
 
     def take_over(self, before: FilterResults) -> None:
-        """Copy the reason codes from results with the same state under an earlier profile."""
+        """Copy the reason codes from results under an earlier profile, for the same prepared data."""
         self._capacity, self.codes, self.rejects_any = before._capacity, before.codes, before.rejects_any
 
     def recompute(self, capacity: int, size: int) -> None:
-        """Evaluate the filter on all rows, for columns of length `capacity` of which `size` rows are in use."""
+        """Evaluate the filter on all nodes, whose rows are `size` rows of columns of length `capacity`."""
         self._capacity = capacity
         self.rejects_any = False
         if not size:
@@ -173,22 +173,22 @@ class FilterResults:
             self.rejects_any = True
 
     def update(self, rows: RowNumbers) -> RowNumbers:
-        """Evaluate the filter on changed and affected rows; return the rows whose reason code changed."""
+        """Evaluate the filter on changed nodes and the nodes they affect; return the rows whose reason code changed."""
         affected = rows if self._incremental is None else self._incremental.affected_rows(self.state, rows)
         return self._ask(affected) if isinstance(affected, slice) or affected.size else NO_ROWS
 
     @property
     def follows_changes(self) -> bool:
-        """Whether reason codes may change although no row changed in an aspect that the plugin reads."""
+        """Whether reason codes may change although nothing that the plugin reads of a node changed."""
         return self._incremental is not None and self._incremental.follows_changes
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The plugin's name, or for a plugin block the names of its members that apply to the class."""
+        """The plugin's name, or for a plugin block the names of its members (policies) that apply to the pod."""
         return _names(self.plugin, self.block, self.state)
 
     def parts(self) -> Sequence[FilterResults | MemberCodes]:
-        """Return the results of each member of a plugin block, or only these results for another plugin."""
+        """Return the results of each member (policy) of a plugin block; for any other plugin, only these results."""
         if self.block is None:
             return (self,)
         return [MemberCodes(one, self.place, codes, self.reason) for one, codes in self.block.rows_of(self.state)]
@@ -200,12 +200,12 @@ class FilterResults:
 
     @property
     def is_of_profile(self) -> bool:
-        """Whether the results belong to a filter plugin of the profile."""
+        """Whether the results are those of a filter plugin, not of an extender, nominated pods or PreFilter."""
         return FIRST_PLACE <= self.place < EXTENDERS
 
     @property
     def nbytes(self) -> int:
-        """The memory of the results and of the plugin's prepared state. Units: bytes."""
+        """The memory of the results and of the data that the plugin prepared. Units: bytes."""
         return BYTES + self.codes.nbytes + state_bytes(self.state, self._capacity)
 
     @property
@@ -222,7 +222,7 @@ class FilterResults:
         return status if status.plugin else status.by(self.plugin.name)
 
     def _ask(self, rows: Rows) -> RowNumbers:
-        """Evaluate the filter on rows; return the rows whose reason code changed."""
+        """Evaluate the filter on nodes, given by row; return the rows whose reason code changed."""
         codes = self.plugin.filter(self.state, rows)
         if not self.rejects_any:
             if not np.count_nonzero(codes):
@@ -235,7 +235,7 @@ class FilterResults:
 
 
 class ScoreResults:
-    """A score plugin's results by row: weighted final scores, or raw scores for a plugin that normalizes."""
+    """A score plugin's score for each node: final and weighted, or raw for a plugin with NormalizeScore."""
 
     __slots__ = (
         *("_capacity", "_incremental", "block", "flat", "may_leave_range", "normalizes", "plugin", "reads", "state"),
@@ -256,12 +256,12 @@ class ScoreResults:
         self._capacity = 0
         self.values: NDArray[np.signedinteger] = np.zeros(0, np.int64)
         self.flat = True
-        """True while the value of every row is 0."""
+        """True while the score of every node is 0."""
         self.may_leave_range = self.normalizes and not self.plugin.stays_in_range(state)
         """Whether final scores may be outside 0 to 100."""
 
     def take_over(self, before: ScoreResults) -> bool:
-        """Copy the scores that the same state had under an earlier profile; return False if the weight differs."""
+        """Copy the scores from results under an earlier profile, for the same data; return False for another weight."""
         if before.weight != self.weight and not self.normalizes:
             return False
         self._capacity, self.flat, self.may_leave_range = before._capacity, before.flat, before.may_leave_range
@@ -269,7 +269,7 @@ class ScoreResults:
         return True
 
     def recompute(self, capacity: int, size: int) -> None:
-        """Score all rows, for columns of length `capacity` of which `size` rows are in use."""
+        """Score all nodes, whose rows are `size` rows of columns of length `capacity`."""
         self._capacity = capacity
         self.flat = True
         self.may_leave_range = self.normalizes and not self.plugin.stays_in_range(self.state)
@@ -277,22 +277,22 @@ class ScoreResults:
             self._ask(slice(0, size))
 
     def update(self, rows: RowNumbers) -> RowNumbers:
-        """Score changed rows and the rows that they affect; return the rows whose value changed."""
+        """Score changed nodes and the nodes that they affect; return the rows whose score changed."""
         affected = rows if self._incremental is None else self._incremental.affected_rows(self.state, rows)
         return self._ask(affected) if isinstance(affected, slice) or affected.size else NO_ROWS
 
     @property
     def nbytes(self) -> int:
-        """The memory of the results and of the plugin's prepared state. Units: bytes."""
+        """The memory of the results and of the data that the plugin prepared. Units: bytes."""
         return BYTES + self.values.nbytes + state_bytes(self.state, self.values.size)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The plugin's name, or for a plugin block the names of its members that apply to the class."""
+        """The plugin's name, or for a plugin block the names of its members (policies) that apply to the pod."""
         return _names(self.plugin, self.block, self.state)
 
     def parts(self) -> Sequence[ScoreResults | MemberScores]:
-        """Return the results of each member of a plugin block, or only these results for another plugin."""
+        """Return the results of each member (policy) of a plugin block; for any other plugin, only these results."""
         if self.block is None:
             return (self,)
         return [MemberScores(one, one.weight, one.tier, values) for one, values in self.block.rows_of(self.state)]
@@ -303,7 +303,7 @@ class ScoreResults:
         return self.plugin.leaves_out(self.state)
 
     def final(self, feasible: Mask) -> Scores:
-        """Return the weighted final scores of rows, of which only those of feasible rows are defined.
+        """Return the weighted final scores of all nodes; values of infeasible nodes are undefined.
 
         Shapes: (N,) -> (N,).
         """
@@ -313,12 +313,12 @@ class ScoreResults:
         return np.zeros(feasible.size, np.int64) if found is None else found
 
     def added(self, feasible: Mask) -> Scores | None:
-        """Return the weighted final scores of a plugin that normalizes; None if all scores are 0."""
+        """Return the weighted final scores of a plugin with NormalizeScore; None if all scores are 0."""
         normalized = self.plugin.normalize(self.state, self._raw(feasible.size), feasible)
         return None if normalized is None else normalized * self.weight
 
     def score_out_of_range(self, feasible: Mask) -> int | None:
-        """Return the lowest score below 0, or the highest above 100, of feasible rows before weighting.
+        """Return the lowest score below 0, or else the highest above 100, of the feasible nodes, without the weight.
 
         Returns:
             None if all scores are within 0 to 100.
@@ -374,11 +374,11 @@ class NarrowedNodes(RowFilter[tuple[frozenset[str], Cluster]]):
 
     @staticmethod
     def prepare(allowed: frozenset[str], cluster: Cluster) -> tuple[frozenset[str], Cluster]:
-        """Return the state of the filter: the names of the allowed nodes, and the cluster."""
+        """Return the data of the filter: the names of the allowed nodes, and the cluster."""
         return allowed, cluster
 
     def filter(self, state: tuple[frozenset[str], Cluster], rows: Rows) -> Codes:
-        """Return a code for each row that rejects the nodes which PreFilter does not allow."""
+        """Return, for each node's row, a code that rejects the node if PreFilter does not allow it."""
         allowed, cluster = state
         find = cluster.strings.find
         known = np.array([code for name in allowed if (code := find(name)) != MISSING], np.int32)
@@ -391,7 +391,7 @@ class NarrowedNodes(RowFilter[tuple[frozenset[str], Cluster]]):
 
 
 class GivenCodes(RowFilter[Codes]):
-    """A filter that returns reason codes computed beforehand; its state is the array of codes by row.
+    """A filter that returns previously computed reason codes, one for each node.
 
     Args:
         name: The name in statuses without a plugin name.
@@ -404,9 +404,9 @@ class GivenCodes(RowFilter[Codes]):
         self._statuses = statuses
 
     def filter(self, state: Codes, rows: Rows) -> Codes:
-        """Return the reason codes of rows that were computed beforehand."""
+        """Return the previously computed reason codes of nodes, given by row."""
         return state[rows]
 
     def reason(self, state: Codes, code: int) -> Status:  # noqa: ARG002 - all states have the same statuses
-        """Return the status that a reason code stands for."""
+        """Return the status that a reason code of the filter stands for."""
         return self._statuses[code - 1]

@@ -1,4 +1,4 @@
-"""Rejections: the first filter that rejects each row, and the statuses with which the rows are rejected.
+"""Finds the first filter that rejects each node, and the statuses with which nodes are rejected.
 
 Shapes: C capacity of the columns, N ≤ C rows in use. `first` is the place of each row's first rejecting filter;
 FEASIBLE or ABSENT if there is none.
@@ -18,13 +18,13 @@ from policysched.state.tables.columns import counted, distinct, distinct_places
 
 FEASIBLE: Final = 0
 ABSENT: Final = -1
-"""Value for rows without a node, where other rows have the place of the first filter that rejects them."""
+"""Value for a row without a node, where the other rows have the place of the first filter that rejects the node."""
 _FEW: Final = 8
-"""Number of rows up to which a loop over the rows is faster than array operations."""
+"""Number of nodes up to which a loop over the nodes is faster than array operations."""
 
 
 def judge(first: NDArray[np.int16], filters: Sequence[FilterResults], present: Mask, rows: Rows) -> None:
-    """Update, for some rows, the place of the first filter that rejects the row.
+    """Update, for some nodes' rows, the place of the first filter that rejects the node.
 
     Shapes: first (C,), present (C,).
     """
@@ -37,7 +37,7 @@ def judge(first: NDArray[np.int16], filters: Sequence[FilterResults], present: M
 
 
 def with_rejections(first: NDArray[np.int16], rejecting: Iterable[FilterResults]) -> NDArray[np.int16]:
-    """Return, for all rows, the place of the first filter that rejects the row, with additional filters included.
+    """Return, for all nodes, the place of the first filter that rejects the node, among old and additional filters.
 
     Shapes: first (N,) -> (N,).
     """
@@ -59,7 +59,7 @@ def _judge_many(first: NDArray[np.int16], filters: Sequence[FilterResults], pres
 
 
 def rejected_with(code: Code, first: NDArray[np.int16], filters: Sequence[FilterResults]) -> Mask:
-    """Return a mask of the rows that are rejected with a given status code.
+    """Return a mask of the nodes that are rejected with a given status code.
 
     Shapes: first (N,) -> (N,).
     """
@@ -73,7 +73,7 @@ def rejected_with(code: Code, first: NDArray[np.int16], filters: Sequence[Filter
 
 
 def histogram(first: NDArray[np.int16], filters: Sequence[FilterResults]) -> list[tuple[Status, int]]:
-    """Return the number of rows that each status rejects. Shapes: first (N,)."""
+    """Return the number of nodes that each status rejects. Shapes: first (N,)."""
     found = []
     for results in filters:
         if results.rejects_any:
@@ -83,7 +83,7 @@ def histogram(first: NDArray[np.int16], filters: Sequence[FilterResults]) -> lis
 
 
 def failure_of(filters: Iterable[FilterResults], first: NDArray[np.int16]) -> Status | None:
-    """Return the status of a filter that failed on a row which no earlier filter rejects; None if no filter failed.
+    """Return the status of a filter that failed on a node which no earlier filter rejects; None if no filter failed.
 
     Args:
         filters: The filters that may have failed.
