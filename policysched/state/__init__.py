@@ -1,4 +1,4 @@
-"""The cluster as columns: nodes, placed pods, volumes, and the journal of changes.
+"""The cluster as arrays over nodes (columns): nodes, placed pods, volumes, and the journal of changed nodes.
 
 | package or module | contents |
 |---|---|

@@ -67,7 +67,7 @@ from policysched.state.volumes.storage import Storage
 
 _NOTHING: Final = Change(Resource.OTHER, Action.NONE)
 _A_POD: Final = int(Aspect.USAGE | Aspect.PODS)
-"""The aspects of a row that change if a pod without host ports is placed on the node or removed."""
+"""The parts of a node that change if a pod without host ports is placed on the node or removed from it."""
 _A_POD_WITH_PORTS: Final = int(Aspect.USAGE | Aspect.PODS | Aspect.PORTS)
 
 
@@ -76,9 +76,9 @@ class Cluster:
 
     def __init__(self, strings: Strings | None = None, release: Release = DEFAULT) -> None:
         self.release = release
-        """The Kubernetes release whose rules apply to nodes and placed pods."""
+        """The Kubernetes release whose rules apply to nodes and placed pods, such as for resized pods."""
         self.amounts_in_use = amounts_in_use(compares_sums=release.resizes_compare_sums)
-        """The rule for which amounts a pod uses while it is resized."""
+        """Function that returns the amounts that a placed pod uses, also while it is resized."""
         self.pod_resources = pod_resources_by(self.amounts_in_use)
         """Function that returns the requested amounts and host ports of a pod."""
         self.strings = strings if strings is not None else Strings()
@@ -94,7 +94,7 @@ class Cluster:
         self.pods = PodTable()
         self.nominations = Nominations(self.pod_resources)
         self.pod_groups = PodGroups() if release.generic_workload else None
-        """The pod groups with their members; None if pods are scheduled one by one."""
+        """The pod groups with their members; None if the release schedules all pods one by one."""
         self.pod_ages = PodAgeTable(self.pods, self.journal, self.time)
         self.signatures = PodSignatures()
         self.existing_terms = ExistingTerms()
@@ -108,19 +108,19 @@ class Cluster:
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.namespace_sets = NamespaceSets()
         self._follows_details = False
-        """Whether to record changes of annotations and phases of placed pods, which a policy reads."""
+        """Whether changes of annotations and phases of placed pods are recorded, because a policy reads them."""
         self._has_devices = False
         """Whether the attribute `devices` was read, which creates the device tables."""
         self.mapped_resources = MappedResources()
         self.devices_stamp = 0
-        """A stamp that changes with each change of a ResourceSlice or DeviceClass."""
+        """A number that changes with each change of a ResourceSlice or DeviceClass."""
         self._device_classes = self.objects.of(DeviceClass)
         slices, rules = self.objects.of(ResourceSlice), self.objects.of(DeviceTaintRule)
         self._tainted_slices = TaintedSlices(slices, rules, rules_apply=release.device_taint_rules_apply)
         self.unknown_namespaces: set[str] = set()
         """The namespaces of placed pods whose Namespace object is unknown."""
         self.namespaces_stamp = 0
-        """A stamp that changes if a namespace's labels change, or its Namespace object becomes known or unknown."""
+        """A number that changes if labels of a namespace change, or a Namespace object becomes known or unknown."""
 
     @cached_property
     def allocated_devices(self) -> AllocatedState:
@@ -129,7 +129,7 @@ class Cluster:
 
     @cached_property
     def resource_claims(self) -> ResourceClaims:
-        """The resource claims of the cluster, in stored and assumed versions."""
+        """The ResourceClaims of the cluster: as stored on the API server, and as assumed after a write."""
         return ResourceClaims(self.allocated_devices)
 
     @cached_property
@@ -187,7 +187,7 @@ class Cluster:
         return Change(Resource.NODE, Action.DELETE, old, None, row)
 
     def set_pod(self, pod: Pod, measured: PodResources | None = None) -> Change:
-        """Add or replace a pod that has a node; a finished pod is removed.
+        """Add or replace a pod that has a node; a pod that has finished is removed.
 
         Args:
             pod: The pod.
@@ -216,7 +216,7 @@ class Cluster:
         return self._remove_placed(identity, placed)
 
     def assume(self, pod: Pod, row: int, measured: PodResources | None = None) -> None:
-        """Place a pod on a row before its binding is confirmed.
+        """Place a pod on the node of a row before the pod's binding is confirmed (assume it).
 
         Raises:
             ValueError: The pod is placed or assumed already.
@@ -229,7 +229,7 @@ class Cluster:
             self.pod_groups.assume(pod)
 
     def forget(self, identity: str) -> Change:
-        """Remove an assumed pod from its row: it is unscheduled again; a pod whose binding was confirmed stays."""
+        """Remove an assumed pod from its node, so that it is pending again; a pod whose binding was confirmed stays."""
         placed = self.pods.by_id.get(identity)
         if placed is None or not placed.assumed:
             return Change(Resource.ASSIGNED_POD, Action.NONE)
@@ -243,11 +243,11 @@ class Cluster:
         return departure(placed.pod, name, placed.row)
 
     def take_away(self, placed: PlacedPod) -> None:
-        """Remove a pod from its existing node for a simulation; the pod stays a member of its pod group."""
+        """Remove a placed pod from its node for a simulation; the pod stays a member of its pod group."""
         self._displace(pod_id(placed.pod))
 
     def put_back(self, placed: PlacedPod) -> None:
-        """Place a pod again that `take_away` removed."""
+        """Place a pod on its node again after `take_away` removed it."""
         self._place(pod_id(placed.pod), placed.pod, placed.row, placed.pod_resources, assumed=placed.assumed)
 
     def is_assumed(self, identity: str) -> bool:
@@ -256,7 +256,7 @@ class Cluster:
         return placed is not None and placed.assumed
 
     def is_elsewhere(self, pod: Pod) -> bool:
-        """Return whether a pod is placed on another node than its `spec.nodeName`."""
+        """Return whether the cluster has a pod on another node than its `spec.nodeName` states."""
         placed = self.pods.by_id.get(pod_id(pod))
         return placed is not None and self.nodes.names[placed.row] != pod.spec.node_name
 
@@ -274,7 +274,7 @@ class Cluster:
         return Change(Resource.NAMESPACE, Action.UPDATE_OTHER if changed else Action.NONE, old, namespace)
 
     def remove_namespace(self, name: str) -> Change:
-        """Remove a namespace; the returned change requeues no pod."""
+        """Remove a namespace; the returned change makes no waiting pod schedulable."""
         if self.namespaces.pop(name, None) is not None:
             self.namespaces_stamp += 1
             self.namespace_sets.drop(name)
@@ -289,17 +289,17 @@ class Cluster:
             self.journal.note_all(distinct(self.pods.rows[self.pods.rows >= 0]), int(Aspect.POD_DETAILS))
 
     def take(self, obj: Any) -> Change:
-        """Add an object to the cluster, or replace it; its kind is one of `policysched.model.kinds`."""
+        """Add or replace an object of any kind that scheduling reads (`policysched.model.kinds`); return the change."""
         own = _OWN.get(type(obj))
         return own[0](self, obj) if own is not None else self.objects.put(obj)
 
     def drop(self, obj: Any) -> Change:
-        """Remove an object from the cluster; its kind is one of `policysched.model.kinds`."""
+        """Remove an object of any kind that scheduling reads (`policysched.model.kinds`); return the change."""
         own = _OWN.get(type(obj))
         return own[1](self, obj) if own is not None else self.objects.drop(obj)
 
     def set_device_class(self, device_class: DeviceClass) -> Change:
-        """Add or replace a device class, with its extended resources."""
+        """Add or replace a DeviceClass, and record which extended resource it provides."""
         old = self._device_classes.get(device_class.metadata.name)
         change = self.objects.put(device_class)
         self.mapped_resources.follow(old, device_class)
@@ -344,7 +344,7 @@ class Cluster:
         return change_of(Resource.RESOURCE_SLICE, *changed[0]) if changed else _NOTHING
 
     def set_workload(self, workload: Workload) -> Change:
-        """Add or replace a Service or workload controller; the returned change requeues no pod."""
+        """Add or replace a Service or workload controller; the returned change makes no waiting pod schedulable."""
         self.workloads.put(workload)
         return _NOTHING
 
@@ -354,7 +354,7 @@ class Cluster:
         return _NOTHING
 
     def set_budget(self, budget: PodDisruptionBudget) -> Change:
-        """Add or replace a PodDisruptionBudget, and compile its selector."""
+        """Add or replace a PodDisruptionBudget, and compile its label selector."""
         self.budget_selectors.put(_key(budget), budget.spec.selector)
         return self.objects.put(budget)
 
@@ -425,7 +425,7 @@ class Cluster:
         return row
 
     def _take_version(self, identity: str, placed: PlacedPod, pod: Pod) -> None:
-        """Replace a placed pod by a newer version with equal resources; the signature may differ.
+        """Replace a placed pod by a newer version with equal resources, of which labels or affinity may differ.
 
         Nearly every confirmed binding is such a version: the API server adds the node's topology labels to the pod.
         """
@@ -455,7 +455,7 @@ class Cluster:
         self._release_if_empty(placed.row)
 
     def _enter(self, placed: PlacedPod) -> None:
-        """Add a placed pod to its signature and to the pod counters; undo the addition if an exception occurs."""
+        """Count a placed pod in its signature (set of alike pods) and register a new signature; undo on failure."""
         placed.signature, is_new = self.signatures.enter(placed)
         if not is_new:
             return
@@ -493,7 +493,7 @@ class Cluster:
             self.journal.note(placed.row, _A_POD)
 
     def _give_rows_back(self) -> None:
-        """Shrink the columns after pods on unknown nodes were deleted."""
+        """Shrink the arrays over nodes after pods on unknown nodes were deleted."""
         if not self.nodes.may_give_back:
             return
         self.attachments.refresh()
@@ -536,4 +536,4 @@ _OWN: Final[Mapping[type, tuple[Callable[[Cluster, Any], Change], Callable[[Clus
     **dict.fromkeys(get_args(Stored), (Cluster.set_stored, Cluster.remove_stored)),
     **dict.fromkeys(get_args(Workload), (Cluster.set_workload, Cluster.remove_workload)),
 }
-"""The methods of `Cluster` that add and remove objects of the kinds for which it has more than a table."""
+"""For each kind of objects with more than a table by name: the methods of `Cluster` that add and remove one."""

@@ -1,4 +1,4 @@
-"""Changes of the cluster (kube-scheduler's ActionType and EventResource), and comparisons of versions of objects.
+"""Changes of objects in the cluster (kube-scheduler's ActionType and EventResource), found by comparing versions.
 
 Queueing hints name events to select the changes that can help a rejected pod.
 
@@ -21,7 +21,7 @@ from policysched.model.requests import NONE_MISSING, Amounts, AmountsInUse
 
 
 class Action(IntFlag):
-    """The kinds of changes of an object; updates are divided by the part that changed."""
+    """What happened to an object, as bits: added, deleted, or which part of it was updated."""
 
     NONE = 0
     ADD = 1
@@ -66,16 +66,16 @@ _OTHER: Final = Resource.OTHER
 
 
 class Change(msgspec.Struct, frozen=True):
-    """A change of one object: addition (`old` is None), update or deletion (`new` is None)."""
+    """A change of one object, which queueing hints get: added (`old` is None), updated or deleted (`new` is None)."""
 
     resource: Resource | CustomResource
     action: Action
     old: Any = None
     new: Any = None
     row: int = -1
-    """Row of the changed node, or of the changed pod's node; -1 if there is no node."""
+    """The row (number) of the changed node, or of the changed pod's node; -1 if there is no node."""
     metric: MetricKey | None = None
-    """The metric whose values changed; None for the change of an object."""
+    """The metric whose values changed; None if an object changed."""
 
     @property
     def nothing(self) -> bool:
@@ -84,14 +84,14 @@ class Change(msgspec.Struct, frozen=True):
 
 
 def change_of(resource: Resource | CustomResource, old: Any, new: Any) -> Change:
-    """Return the change from one version of an object to another, for kinds whose parts are not distinguished."""
+    """Return the change from one version of an object to another; an update is not divided by changed parts."""
     if new is None:
         return Change(resource, Action.NONE if old is None else Action.DELETE, old)
     return Change(resource, Action.ADD if old is None else Action.NONE if old == new else Action.UPDATE_OTHER, old, new)
 
 
 def departure(pod: Pod, node: str, row: int) -> Change:
-    """Return the change with which queueing hints learn that a pod left its node or its nominated node."""
+    """Return the change that informs queueing hints that a pod left its node or its nominated node."""
     if pod.spec.node_name != node:
         pod = replace(pod, spec=replace(pod.spec, node_name=node))
     return Change(Resource.ASSIGNED_POD, Action.DELETE, pod, None, row)
@@ -118,7 +118,7 @@ def node_difference(old: Node, new: Node) -> Action:
 
 
 def pod_difference(old: Pod, new: Pod, in_use: AmountsInUse) -> Action:
-    """Return the parts of a pod that differ between two versions; `in_use` returns the amounts that a pod uses."""
+    """Return the parts of a pod that differ between two versions; `in_use` computes the amounts that the pod uses."""
     action = Action.NONE
     if old.metadata.labels != new.metadata.labels:
         action |= Action.UPDATE_POD_LABEL
@@ -186,5 +186,5 @@ def _resources_differ(old: Pod, new: Pod) -> bool:
 
 
 def _scaled_down(old: Amounts, new: Amounts) -> bool:
-    """Return whether any amount, in thousandths, is smaller in `new` than in `old`, or missing."""
+    """Return whether any amount (in thousandths) is smaller in `new` than in `old`, or missing in `new`."""
     return any(name not in new or amount.scaled(-3) > new[name].scaled(-3) for name, amount in old.items())

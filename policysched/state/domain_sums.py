@@ -1,4 +1,4 @@
-"""Sums of per-node values by topology domain, which changes update.
+"""Sums over the nodes of each topology domain, which are updated when single nodes change.
 
 A changed row changes the sum of its domain by the difference. `CounterSums` sums a pod counter and reads changed rows
 from the journal; equal sums are shared.
@@ -21,12 +21,12 @@ from policysched.state.tables.journal import Journal
 
 Sums = NDArray[np.int64]
 FEW: Final = 4
-"""Number of rows up to which sums are updated row by row instead of with arrays."""
+"""Number of nodes up to which sums are updated node by node instead of with arrays."""
 _NONE: Final[Sums] = np.zeros(0, np.int64)
 
 
 class DomainSums:
-    """For one topology key, the sum of a per-row amount over each topology domain.
+    """For one topology key: an amount of each node, and its sum over each topology domain.
 
     Args:
         of_row: The domain of each row. Shapes: (C,).
@@ -38,12 +38,12 @@ class DomainSums:
     def __init__(self, of_row: NDArray[np.integer], count: int) -> None:
         self._of_row = of_row
         self.added: Sums = np.zeros(of_row.size, np.int64)
-        """The amount of each row; read-only. Shapes: (C,)."""
+        """The amount of each node, by row; read-only. Shapes: (C,)."""
         self.totals: Sums = np.zeros(count, np.int64)
-        """The sum of each topology domain; read-only. Shapes: (D,)."""
+        """The sum of the amounts over each topology domain; read-only. Shapes: (D,)."""
 
     def put(self, rows: Rows, amounts: Sums) -> None:
-        """Replace the amounts of some rows, without repeats, and update the sums of their domains.
+        """Replace the amounts of some nodes (distinct rows), and update the sums of the nodes' topology domains.
 
         Cost: O(rows).
         """
@@ -52,13 +52,13 @@ class DomainSums:
         np.add.at(self.totals, self._of_row[rows], more)
 
     def put_all(self, amounts: Sums) -> None:
-        """Replace the amounts of all rows, and compute all sums. Shapes: (C,)."""
+        """Replace the amounts of all nodes, and compute all sums. Shapes: (C,)."""
         self.added = amounts.copy()
         # Integers below 2**53 are exact in the doubles that bincount adds.
         self.totals = np.bincount(self._of_row, weights=amounts, minlength=self.totals.size).astype(np.int64)
 
     def follow(self, rows: NDArray[np.intp], amounts: Sums) -> None:
-        """Take the amounts of changed rows, which may repeat, from an array over all rows. Shapes: amounts (C,)."""
+        """Take over the amounts of changed nodes, given by row, from an array with all nodes. Shapes: amounts (C,)."""
         if rows.size > FEW:
             rows = distinct(rows)
             self.put(rows, amounts[rows])
@@ -70,7 +70,7 @@ class DomainSums:
 
 
 class CounterSums:
-    """The number of pods that a pod counter counts in each topology domain; `refresh` before reading."""
+    """The number of matching pods in each topology domain, from a pod counter; call `refresh` before reading."""
 
     __slots__ = ("__weakref__", "_journal", "_position", "_seen", "_sums", "counter", "domains", "stamp")
 
@@ -78,20 +78,20 @@ class CounterSums:
         self.counter = counter
         self.domains = domains
         self.stamp = 0
-        """A stamp that changes if a sum or the topology domain of a row may have changed."""
+        """A number that changes if a sum, or the topology domain of a node, may have changed."""
         self._journal = journal
         self._position = 0
         self._seen = (-1, -1)
         self._sums: DomainSums | None = None
-        """The sums; None before the first refresh that needs sums, as rows of domains with one row need none."""
+        """The sums; None until sums are needed, because a domain with one node needs none."""
 
     @property
     def values(self) -> Sums:
-        """The sum of each topology domain; undefined for rows without a domain; read-only. Shapes: (D,)."""
+        """The sum of each topology domain; meaningless for nodes outside of all domains; read-only. Shapes: (D,)."""
         return _NONE if self._sums is None else self._sums.totals
 
     def refresh(self) -> None:
-        """Update the sums after changes of the pod counter.
+        """Update the sums after changes of the pod counter or of nodes' topology domains.
 
         Cost: O(changed rows), or an operation over all rows after domains changed.
         """
@@ -112,7 +112,7 @@ class CounterSums:
 
 
 class SharedSums:
-    """Creates `CounterSums` and shares them between users of the same pod counter and topology domains."""
+    """Creates `CounterSums`; users of the same pod counter and topology key share one object."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
@@ -120,7 +120,7 @@ class SharedSums:
         self._of = weakref.WeakValueDictionary()
 
     def of(self, counter: PodCounter, domains: Grouping) -> CounterSums:
-        """Return the sums of a pod counter by topology domain."""
+        """Return the numbers of pods that a pod counter counts in each topology domain."""
         found = self._of.get((counter, domains))
         if found is None:
             found = self._of[counter, domains] = CounterSums(counter, domains, self._journal)

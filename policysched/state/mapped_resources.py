@@ -7,7 +7,7 @@ from typing import Final
 from policysched.model.objects import DeviceClass
 
 _IMPLIED: Final = "deviceclass.resource.kubernetes.io/"
-"""Prefix, followed by the name of a device class, of the extended resource that every device class provides."""
+"""Prefix of the extended resource that each device class provides under its own name."""
 
 
 class MappedResources(dict[str, str]):
@@ -19,13 +19,13 @@ class MappedResources(dict[str, str]):
 
     def __init__(self) -> None:
         self.stamp = 0
-        """A stamp that changes if another device class provides a resource."""
+        """A number that changes if another device class provides a resource than before."""
         self._classes: set[str] = set()
         self._stating: dict[str, dict[str, str]] = {}
-        """The device classes that declare an extended resource, with their creation times, by resource."""
+        """For each extended resource: the names and creation times of the device classes that declare it."""
 
     def follow(self, old: DeviceClass | None, new: DeviceClass | None) -> None:
-        """Replace a version of a device class by another version; None for a class that does not exist.
+        """Replace a device class by a new version; None stands for a class that did not exist or no longer exists.
 
         Cost: O(classes that declare the same resource).
         """

@@ -18,7 +18,7 @@ from policysched.state.tables.label_columns import LabelColumn, LabelColumns, La
 from policysched.state.tables.sparse import is_sparse
 
 MOST_LABELS = 1 << 10
-"""Maximum number of namespace labels with a column; beyond it, all columns are dropped."""
+"""Maximum number of namespace labels that are stored as columns; beyond it, all these columns are dropped."""
 MOST_BYTES = 32 << 20
 """Maximum memory of the cached sets of namespaces; beyond it, the cache is emptied. Units: bytes."""
 BYTES_PER_SET, BYTES_PER_NAME = 256, 96
@@ -26,7 +26,7 @@ BYTES_PER_SET, BYTES_PER_NAME = 256, 96
 
 
 class NamespaceNumbers(dict[str, int]):
-    """The number of each namespace, from 0 on; a number is never used for another namespace."""
+    """A number for each namespace, from 0 on; a number is never given to another namespace."""
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         self.names: list[str] = []
@@ -81,7 +81,7 @@ class NamespaceSet:
         return BYTES_PER_SET + len(self._bits)
 
     def holding(self, numbers: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Return which of the given namespace numbers the set contains; it never contains −1. Shapes: (K,)."""
+        """Return which of the given namespaces, by number, are in the set; −1 never is. Shapes: (K,)."""
         mine = self._unpacked()
         found: NDArray[np.bool_] = np.zeros(numbers.size, np.bool_)
         known = (numbers >= 0) & (numbers < mine.size)
@@ -96,25 +96,25 @@ NO_NAMESPACES: Final = NamespaceSet(NamespaceNumbers(), b"")
 
 
 class _Selected(NamedTuple):
-    """The namespaces that a selector matches, with the memory of selector and set."""
+    """The namespaces that a namespaceSelector matches, with the memory of selector and set."""
 
     namespaces: NamespaceSet
     nbytes: int
 
 
 class NamespaceSets:
-    """The labels of namespaces as columns, and the sets of namespaces that selectors match."""
+    """The labels of namespaces, and the sets of namespaces that namespaceSelectors match, as a cache."""
 
     def __init__(self) -> None:
         self._selected: LRUCache[LabelMatcher, _Selected] = LRUCache(MOST_BYTES, lambda one: one.nbytes)
-        """The set that each selector matches, as of the last change of a namespace."""
+        """The namespaces that each selector matches, cached until a namespace changes."""
         self._sets: weakref.WeakValueDictionary[bytes, NamespaceSet] = weakref.WeakValueDictionary()
-        """The sets in use, by their bits; selectors that match the same namespaces share a set."""
+        """The sets that are in use, by their bits; selectors that match the same namespaces share a set."""
         self._numbers = NamespaceNumbers()
         self._labels: dict[int, Labels] = {}
         """The labels of all namespaces, by namespace number."""
         self._present: NDArray[np.bool_] = np.zeros(0, np.bool_)
-        """Mask of the numbers whose namespace exists. Shapes: (numbers or more,)."""
+        """Whether the namespace of each number exists. Shapes: (numbers or more,)."""
         self._columns = self._no_columns()
 
     def put(self, name: str, labels: Labels) -> None:
@@ -141,7 +141,7 @@ class NamespaceSets:
             self._renumber()
 
     def select(self, selectors: Iterable[LabelMatcher]) -> dict[LabelMatcher, NamespaceSet]:
-        """Return the set of namespaces that each selector matches; equal sets are the same object.
+        """Return the set of namespaces that each selector matches; equal sets are one object.
 
         Cost: for each selector that is not cached, a few operations over all namespaces. For a label without a column,
             O(labels of all namespaces), once for all selectors.

@@ -43,7 +43,7 @@ class ObjectSelectors:
             self._by_key[key] = known._replace(stated=stated)
 
     def of(self, key: str, stated: LabelSelector) -> ObjectSelector:
-        """Return the compiled form of an object's selector, which may be of another version than the stored object."""
+        """Return an object's compiled selector; it may be that of another version of the object than the stored one."""
         known = self._by_key.get(key)
         return known if known is not None and known.stated is stated else compiled(stated)
 

@@ -1,4 +1,4 @@
-"""`ObjectTables`: other objects by kind and key. `Workloads`: the selectors of Services and controllers.
+"""`ObjectTables`: objects of further kinds by key. `Workloads`: the label selectors of Services and controllers.
 
 Source: client-go/tools/cache/store.go.
 """
@@ -18,11 +18,11 @@ from policysched.state.cluster_events import Change, change_of
 T = TypeVar("T")
 Selector = Mapping[str, str] | LabelSelector
 MAX_ASKED = 100_000
-"""Maximum number of read selectors that `Workloads` remembers; beyond it, its stamp changes."""
+"""Maximum number of read selectors that `Workloads` remembers; beyond it, the stamp changes and all are forgotten."""
 
 
 class ObjectTables:
-    """The objects of kinds that have no columns, by kind and key (`namespace/name`, or `name` if cluster-scoped)."""
+    """The objects of the kinds that are stored only by name: by kind and key (`namespace/name`, or `name`)."""
 
     __slots__ = ("_tables",)
 
@@ -38,7 +38,7 @@ class ObjectTables:
         return self._tables[resource.value]
 
     def put(self, obj: Any) -> Change:
-        """Add or replace an object of a kind without columns; return the change."""
+        """Add or replace an object of a kind that is stored only by name; return the change."""
         kind = _kind_of(obj)
         table, key = self._tables[kind.kind], kind.key(obj)
         old = table.get(key)
@@ -46,7 +46,7 @@ class ObjectTables:
         return change_of(kind.resource, old, obj)
 
     def drop(self, obj: Any) -> Change:
-        """Remove an object of a kind without columns; return the change."""
+        """Remove an object of a kind that is stored only by name; return the change."""
         kind = _kind_of(obj)
         return change_of(kind.resource, self._tables[kind.kind].pop(kind.key(obj), None), None)
 
@@ -56,7 +56,7 @@ def _kind_of(obj: Any) -> ApiKind[Any]:
 
 
 class Workloads:
-    """The selectors of Services and workload controllers, for default spread constraints.
+    """The label selectors of Services and workload controllers, for default topology spread constraints.
 
     Spread constraints that are derived from them are prepared once for many pods, until `stamp` changes. Controllers
     change all the time in a busy cluster, so `stamp` changes only if a selector changes that was read since.
@@ -66,7 +66,7 @@ class Workloads:
 
     def __init__(self) -> None:
         self.stamp = 0
-        """A stamp that changes if a selector that was read may have changed."""
+        """A number that changes if a selector that was read may have changed."""
         self._services: dict[str, dict[str, Mapping[str, str]]] = {}
         self._controllers: dict[tuple[str, str, str], Selector] = {}
         self._compiled: dict[tuple[str, str, str], LabelMatcher] = {}
@@ -74,18 +74,18 @@ class Workloads:
         self._asked: set[Hashable] = set()
 
     def services(self, namespace: str) -> Collection[Mapping[str, str]]:
-        """Return the selectors of a namespace's Services, without Services that have no selector."""
+        """Return the label selectors of the Services in a namespace, without Services that have no selector."""
         self._remember(namespace)
         return self._services.get(namespace, {}).values()
 
     def controller(self, kind: str, namespace: str, name: str) -> Selector | None:
-        """Return the selector of a workload controller; None if it is unknown or has no selector."""
+        """Return the label selector of a workload controller; None if the controller is unknown or has no selector."""
         key = (kind, namespace, name)
         self._remember(key)
         return self._controllers.get(key)
 
     def demands(self, kind: str, namespace: str, name: str) -> Mapping[str, str] | LabelMatcher | None:
-        """Return the selector of a workload controller in compiled form; None if it has none."""
+        """Return the compiled label selector of a workload controller; None if the controller has none."""
         selector = self.controller(kind, namespace, name)
         if not isinstance(selector, LabelSelector):
             return selector

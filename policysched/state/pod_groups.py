@@ -29,7 +29,7 @@ def group_key(pod: Pod) -> str:
 
 @dataclass(slots=True, eq=False)
 class GroupState:
-    """A pod group: its PodGroup object, which may not exist yet, and its members in the order of their changes."""
+    """A pod group: the PodGroup object, which may not exist yet, and the members in the order of their last changes."""
 
     key: str
     """`namespace/name` of the group."""
@@ -38,14 +38,14 @@ class GroupState:
     assumed: dict[str, Pod] = field(default_factory=dict)
     assigned: dict[str, Pod] = field(default_factory=dict)
     initially_scheduled: str = ""
-    """UID of the PodGroup object whose group was reported as scheduled; empty if none was reported."""
+    """UID of the PodGroup object that was reported as scheduled for the first time; empty if none was reported."""
     version: int = 0
-    """A stamp that changes with the PodGroup object, and if members are added, removed or changed while they wait.
+    """A number that changes with the PodGroup object, and if a waiting member is added, removed or changed.
 
     Placements do not change it. No two groups ever have the same version.
     """
     _requests: Counter[str] | None = None
-    """The sum of the requests of the unscheduled members; None if it has to be computed again."""
+    """The sum of the requests of the unscheduled members; None if the sum has to be computed again."""
 
     @property
     def scheduled(self) -> Iterator[Pod]:
@@ -59,7 +59,7 @@ class GroupState:
 
     @property
     def count(self) -> int:
-        """Number of members."""
+        """Number of members, scheduled or not."""
         return len(self.unscheduled) + self.scheduled_count
 
     @property
@@ -97,19 +97,19 @@ class GroupState:
 
 
 class PodGroups:
-    """The pod groups of a cluster by key, including groups whose PodGroup object does not exist."""
+    """The pod groups of a cluster by `namespace/name`, including groups whose PodGroup object does not exist."""
 
     __slots__ = ("_group_of", "_states", "stamp")
 
     def __init__(self) -> None:
         self.stamp = 0
-        """The highest version that any group has."""
+        """The highest `version` of any group; it changes with each change of a group."""
         self._states: dict[str, GroupState] = {}
         self._group_of: dict[str, GroupState] = {}
         """The group of each member, by pod identity."""
 
     def get(self, key: str) -> GroupState | None:
-        """Return the pod group of a key; None if it has neither a PodGroup object nor members.
+        """Return the pod group with a key; None if it has neither a PodGroup object nor members.
 
         Args:
             key: `namespace/name`.
@@ -117,7 +117,7 @@ class PodGroups:
         return self._states.get(key)
 
     def of_pod(self, pod: Pod) -> GroupState | None:
-        """Return the group to which a pod belongs; None without a group, or if neither object nor members exist."""
+        """Return the group to which a pod belongs; None if it belongs to none, or no member and no PodGroup exists."""
         return self._states.get(group_key(pod))
 
     def put(self, group: PodGroup) -> None:
@@ -204,7 +204,7 @@ class PodGroups:
         return state
 
     def _enter(self, identity: str, key: str) -> GroupState:
-        """Return the group with a key for a pod, and remove the pod from any other group."""
+        """Return the group with a key, as the group of a pod; remove the pod from any other group."""
         state = self._group_of.get(identity)
         if state is not None and state.key == key:
             return state

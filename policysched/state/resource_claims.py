@@ -1,4 +1,4 @@
-"""`ResourceClaims`: stored and assumed claims, and allocations in flight (kube-scheduler's claim tracker).
+"""`ResourceClaims`: claims as stored and as assumed, and allocations not yet written (kube-scheduler's claim tracker).
 
 A claim is *in flight* while its allocation is being written: its devices are allocated, and no other pod may allocate
 the claim. A written claim is *assumed* until the watch delivers that version or a newer one. Special claims, for the
@@ -18,19 +18,19 @@ from policysched.model.objects import AllocationResult, OwnerReference, Pod, Res
 from policysched.state.cluster_events import Action, Change, change_of
 
 EXTENDED_RESOURCE_CLAIM: Final = "resource.kubernetes.io/extended-resource-claim"
-"""Annotation of the special claim that the scheduler creates for extended resources of a pod."""
+"""Annotation of the ResourceClaim that the scheduler creates for extended resources of a pod."""
 
 
 class ClaimOutOfStepError(Exception):
-    """Raised if a claim cannot be assumed, because it is unknown or older than the stored version."""
+    """Raised if an allocated claim cannot be assumed, because the claim is unknown or older than the known version."""
 
 
 class UnknownClaimError(ClaimOutOfStepError):
-    """Raised if a claim cannot be assumed, because the watch has not delivered it or it was deleted."""
+    """Raised if a claim cannot be assumed, because the watch has not delivered the claim yet, or it was deleted."""
 
 
 class ResourceClaims:
-    """The resource claims of a cluster.
+    """The ResourceClaims of a cluster, with allocations that are decided but not written yet (in flight).
 
     Args:
         allocated: The devices that are allocated to claims.
@@ -41,24 +41,24 @@ class ResourceClaims:
     def __init__(self, allocated: AllocatedState) -> None:
         self._allocated = allocated
         self.stamp = 0
-        """A stamp that changes if a claim changes, or an allocation in flight begins or ends."""
+        """A number that changes if a claim changes, or an allocation in flight begins or ends."""
         self._stored: dict[str, ResourceClaim] = {}
         self._known: dict[str, ResourceClaim] = {}
-        """The assumed or stored version of each claim, by `namespace/name`."""
+        """For each claim, by `namespace/name`, the assumed version, or the stored version if none is assumed."""
         self._in_flight: dict[str, ResourceClaim] = {}
         self._shares: dict[str, int] = {}
-        """Number of further pods that share the allocation of each claim in flight, by UID of the claim."""
+        """For each claim in flight, by UID, the number of pods besides the first that use its allocation."""
         self._sharing: set[str] | None = None
-        """The claims whose allocation in flight other pods may share, by UID; None if no sharing is allowed now."""
+        """UIDs of the claims whose allocation in flight other pods may use too; None if no pod may share one now."""
         self._owned: dict[str, dict[str, None]] = {}
-        """The keys of special claims, by UID of the owning pod."""
+        """For each pod, by UID, the keys of the claims that the scheduler created for its extended resources."""
 
     def get(self, key: str) -> ResourceClaim | None:
         """Return the assumed version, or else the stored version, of the claim with the key `namespace/name`."""
         return self._known.get(key)
 
     def special_claim_of(self, pod: Pod) -> ResourceClaim | None:
-        """Return the special claim that exists for a pod's extended resources; None if no such claim exists."""
+        """Return the claim that was created for a pod's extended resources; None if no such claim exists."""
         for key in self._owned.get(pod.metadata.uid, ()):
             claim = self._known[key]
             if claim.metadata.namespace == pod.metadata.namespace and any(
@@ -68,7 +68,7 @@ class ResourceClaims:
         return None
 
     def put(self, claim: ResourceClaim) -> Change:
-        """Add or replace a stored claim; a version that is not newer than the known version changes nothing."""
+        """Add or replace a stored claim; nothing changes if the known version is the same or newer."""
         known = self._known.get(claim.key)
         self._stored[claim.key] = claim
         if known is not None and _is_not_newer(claim, known):
@@ -76,12 +76,12 @@ class ResourceClaims:
         return self._replace(claim.key, claim)
 
     def drop(self, claim: ResourceClaim) -> Change:
-        """Remove a deleted claim, in stored and assumed version."""
+        """Remove a deleted claim, both as stored and as assumed."""
         self._stored.pop(claim.key, None)
         return self._replace(claim.key, None)
 
     def assume(self, claim: ResourceClaim) -> Change:
-        """Use the version of a claim that was written, until the watch delivers this version.
+        """Use the version of a claim that a write returned, until the watch delivers it.
 
         Raises:
             ClaimOutOfStepError: A newer version is known, or the claim is unknown.
@@ -94,24 +94,24 @@ class ResourceClaims:
         return self._replace(claim.key, claim)
 
     def restore(self, key: str) -> Change:
-        """Drop the assumed version of a claim, so that the stored version applies."""
+        """Drop the assumed version of a claim, so that the stored version is used again."""
         return self._replace(key, self._stored.get(key))
 
     def pending_allocation(self, uid: str) -> AllocationResult | None:
-        """Return the allocation of a claim in flight; None if the claim is not in flight."""
+        """Return the allocation of a claim that is decided but not written yet (in flight); None if there is none."""
         found = self._in_flight.get(uid)
         return None if found is None else found.status.allocation
 
     def share(self, *, begins: bool) -> None:
-        """Begin or end the sharing of allocations in flight between the members of a pod group."""
+        """Allow, or no longer allow, the members of a pod group to use one allocation in flight together."""
         self._sharing = set() if begins else None
 
     def shared(self, uid: str) -> ResourceClaim | None:
-        """Return the allocated version of a claim in flight that other members may share now; else None."""
+        """Return a claim with its allocation in flight, if other members of a pod group may use it too; else None."""
         return self._in_flight.get(uid) if self._sharing is not None and uid in self._sharing else None
 
     def begin(self, claim: ResourceClaim) -> None:
-        """Record that an allocation of a claim is in flight, or that a further pod shares it."""
+        """Record that an allocation of a claim is decided but not written yet, or that another pod uses it too."""
         uid = claim.metadata.uid
         self.stamp += 1
         if self.shared(uid) is not None:
@@ -124,7 +124,7 @@ class ResourceClaims:
             self._allocated.assume(uid, claim.status.allocation)
 
     def end(self, uid: str, *, for_all: bool = False) -> bool:
-        """End an allocation in flight for one pod or for all; return whether no pod uses it any more."""
+        """End an allocation in flight for one pod, or for all; return whether no pod uses the allocation any more."""
         shares = self._shares.pop(uid, 0)
         if shares and not for_all:
             if shares > 1:
@@ -141,7 +141,7 @@ class ResourceClaims:
 
     @property
     def in_flight(self) -> int:
-        """Number of claims with an allocation in flight."""
+        """Number of claims whose allocation is decided but not written yet."""
         return len(self._in_flight)
 
     def _replace(self, key: str, new: ResourceClaim | None) -> Change:
@@ -160,7 +160,7 @@ class ResourceClaims:
         return change_of(Resource.RESOURCE_CLAIM, old, new)
 
     def _own(self, claim: ResourceClaim, *, come: bool) -> None:
-        """Add a special claim to the index by owner, or remove it."""
+        """Add a claim for extended resources to the index by owning pod, or remove it."""
         if claim.metadata.annotations.get(EXTENDED_RESOURCE_CLAIM) != "true":
             return
         for owner in claim.metadata.owner_references:
@@ -177,7 +177,7 @@ def _is_owner(reference: OwnerReference, pod: Pod) -> bool:
 
 
 def is_newer(claim: ResourceClaim, known: ResourceClaim) -> bool:
-    """Return whether a claim is newer than the known version, or is a different claim of the same name."""
+    """Return whether a claim is newer than the known version, or is another claim under the same name."""
     return claim.metadata.uid != known.metadata.uid or _order(claim) > _order(known)
 
 
@@ -189,7 +189,7 @@ def _is_not_newer(claim: ResourceClaim, known: ResourceClaim) -> bool:
 
 
 def _order(claim: ResourceClaim) -> tuple[int, str]:
-    """Return a sort key of resource versions: numbers of any length."""
+    """Return a sort key for a claim's resourceVersion, which may be a number of any length."""
     version = claim.metadata.resource_version
     digits = version.lstrip("0") if version.isdecimal() else ""
     return len(digits), digits

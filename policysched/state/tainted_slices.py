@@ -36,7 +36,7 @@ class TaintedSlices:
         self._tainted: dict[str, ResourceSlice] = {}
 
     def tainted(self, one: ResourceSlice) -> ResourceSlice:
-        """Return a published slice with the taints that rules add; store the slice if rules add any."""
+        """Return a published ResourceSlice with the taints that DeviceTaintRules add; store it if any are added."""
         name, spec = one.metadata.name, one.spec
         rules = [rule for rule in self._rules.values() if _reaches(rule.spec.device_selector, spec)]
         if not rules:
@@ -53,7 +53,7 @@ class TaintedSlices:
     def follow(
         self, old: DeviceTaintRule | None, new: DeviceTaintRule | None
     ) -> list[tuple[ResourceSlice, ResourceSlice]]:
-        """Return the slices whose taints a change of a rule changes, each before and after the change.
+        """Return the ResourceSlices whose taints differ after a change of a DeviceTaintRule, as pairs (before, after).
 
         Cost: O(slices), and O(devices) for the slices that the rule selects.
 
@@ -70,12 +70,12 @@ class TaintedSlices:
 
 
 def _reaches(selector: DeviceTaintSelector | None, spec: ResourceSliceSpec) -> bool:
-    """Return whether the selector of a taint rule can match devices of a slice; without selector, it matches none."""
+    """Return whether a DeviceTaintRule's selector can match devices of a slice; no selector matches none."""
     return selector is not None and selector.driver in (None, spec.driver) and selector.pool in (None, spec.pool.name)
 
 
 def _tainted(device: SliceDevice, rules: Sequence[DeviceTaintRule]) -> SliceDevice:
-    """Return a device with the taints of the rules that match it; the rules must be able to match in its slice."""
+    """Return a device with the taints that DeviceTaintRules add; driver and pool of the rules must match already."""
     specs = [rule.spec for rule in rules]
     added = [one.taint for one in specs if one.device_selector and one.device_selector.device in (None, device.name)]
     return replace(device, taints=(*device.taints, *added)) if added else device

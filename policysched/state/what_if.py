@@ -1,4 +1,4 @@
-"""What-if: resources and pod counts of rows as if pods were added or removed, without changing the cluster.
+"""Simulated nodes: their resources and pod counts as if pods were added or removed; the cluster does not change.
 
 Preemption uses it to check whether a pod fits a node without its victims. The cost depends on the added and removed
 pods only.
@@ -29,7 +29,7 @@ Repelling = Callable[[RepellingTerms], Mapping[str, NDArray[np.bool_]]]
 
 
 class ChangedRow:
-    """A row as if some pods were added or removed; valid until the cluster changes."""
+    """A node, given by row, as if some pods were added to it or removed from it; valid until the cluster changes."""
 
     __slots__ = ("_added", "_added_up", "_amounts", "_known", "_removed", "_sums", "cluster", "elsewhere", "history",
                  "pods_count", "row")  # fmt: skip
@@ -37,21 +37,21 @@ class ChangedRow:
     def __init__(self, cluster: Cluster, row: int) -> None:
         self.cluster, self.row = cluster, row
         self.history: list[tuple[PlacedPod, int]] = []
-        """All additions (1) and removals (-1) of pods in order; a pod may occur several times."""
+        """All additions (1) and removals (-1) of pods, in order; a pod may occur several times."""
         self.elsewhere: list[tuple[PlacedPod, int]] = []
-        """Removals (-1) and restorations (1) of pods on other rows; only filters with topology domains read them."""
+        """Removals (-1) and restorations (1) of pods on other nodes; only filters with topology domains read them."""
         self.pods_count: int = cluster.nodes.pods_count.data.item(row)
-        """Number of pods on the row after additions and removals."""
+        """Number of pods on the simulated node."""
         self._removed: dict[str, PlacedPod] = {}
         self._added: dict[str, PlacedPod] = {}
         self._amounts: dict[str, int] = {}
         self._added_up = 0
-        """Number of entries of `history` that the requested amounts include."""
+        """Number of entries of `history` that are already included in the requested amounts."""
         self._sums: dict[Hashable, list[int]] = {}
         self._known: dict[Hashable, int] = {}
 
     def remove(self, pod: Pod) -> None:
-        """Remove a pod that is placed on the row or was added.
+        """Remove from the simulated node a pod that is placed on the node or was added.
 
         Raises:
             ValueError: The pod is not there.
@@ -66,7 +66,7 @@ class ChangedRow:
         self._note(placed, -1)
 
     def add(self, pod: Pod) -> None:
-        """Add a pod that was removed or is placed on no row.
+        """Add to the simulated node a pod that was removed, or that is placed on no node.
 
         Raises:
             ValueError: The pod is placed already.
@@ -81,15 +81,15 @@ class ChangedRow:
         self._note(placed, 1)
 
     def remove_elsewhere(self, pod: PlacedPod) -> None:
-        """Remove a pod that is placed on another row."""
+        """Remove, in the simulation, a pod that is placed on another node."""
         self.elsewhere.append((pod, -1))
 
     def restore_elsewhere(self, pod: PlacedPod) -> None:
-        """Restore a pod that `remove_elsewhere` removed."""
+        """Restore, in the simulation, a pod that `remove_elsewhere` removed."""
         self.elsewhere.append((pod, 1))
 
     def more_elsewhere(self, weigh: Callable[[PlacedPod], float]) -> int:
-        """Return by how much the total weight of the pods on other rows changes, with these rows."""
+        """Return by how much the total weight of pods on other nodes changes; `weigh` returns a pod's weight."""
         return sum(sign * int(weigh(placed)) for placed, sign in self.elsewhere)
 
     def _note(self, placed: PlacedPod, sign: int) -> None:
@@ -98,11 +98,11 @@ class ChangedRow:
 
     @property
     def more_pods(self) -> int:
-        """By how much the number of pods on the row changes."""
+        """By how much the number of pods on the node changes in the simulation."""
         return self.pods_count - int(self.cluster.nodes.pods_count.data.item(self.row))
 
     def requested(self, resource: str) -> int:
-        """Return the requested amount of a resource after additions and removals. Units: as in the columns."""
+        """Return the requested amount of a resource on the simulated node. Units: as in the columns of nodes."""
         amounts = self._amounts
         for placed, sign in self.history[self._added_up :]:
             for name, amount in placed.pod_resources.amounts:
@@ -112,24 +112,24 @@ class ChangedRow:
         return wrap(now + amounts.get(resource, 0))
 
     def pods(self) -> list[PlacedPod]:
-        """Return the row's pods after the changes; the signature of an added pod is −1 if no placed pod has it."""
+        """Return the pods on the simulated node; an added pod's signature is −1 if no placed pod is alike."""
         removed = self._removed
         stay = [placed for placed in self.cluster.pods.on_row(self.row) if pod_id(placed.pod) not in removed]
         return [*stay, *self._added.values()]
 
     def new_pods(self) -> list[PlacedPod]:
-        """Return the added pods whose signature no placed pod has."""
+        """Return the added pods that are like no placed pod (whose signature is new)."""
         return [placed for placed in self._added.values() if placed.signature < 0]
 
     def now(self, key: Hashable, work_out: Callable[[], int]) -> int:
-        """Return the total weight of the row's pods before the changes; `work_out` computes it once per key."""
+        """Return the total weight of the pods really on the node; `work_out` computes it once for each key."""
         known = self._known.get(key)
         if known is None:
             known = self._known[key] = work_out()
         return known
 
     def more(self, key: Hashable, weigh: Callable[[PlacedPod], int]) -> int:
-        """Return by how much the total weight of the row's pods changes.
+        """Return by how much the total weight of the pods on the node changes in the simulation.
 
         Args:
             key: Identifies the weights; each added or removed pod is weighed once per key.
@@ -144,7 +144,7 @@ class ChangedRow:
         return known[0]
 
     def count(self, counter: PodCounter) -> int | float:
-        """Return the value of a pod counter on the row after additions and removals."""
+        """Return the value of a pod counter (total weight of pods) on the simulated node."""
         if not counter.fractions and all(abs(counter.weight_of(placed)) <= WIDEST for placed in self.new_pods()):
             return wrap(
                 counter.counts.item(self.row) + self.more(counter, lambda placed: int(counter.weight_of(placed)))
@@ -153,7 +153,7 @@ class ChangedRow:
 
 
 class ChangedRows:
-    """Many rows as if pods were added or removed; valid until the cluster changes.
+    """Many nodes, given by row, as if pods were added or removed; valid until the cluster changes.
 
     It has amounts, and weights that are equal for all pods of a signature. For other values use `ChangedRow`.
 
@@ -190,22 +190,22 @@ class ChangedRows:
         self._beside: tuple[PodsByRow, ChangedRows] | None = None
 
     def remove(self, pods: NDArray[np.intp]) -> None:
-        """Remove the pods with the given indices in `slots`."""
+        """Remove, in the simulation, the pods with the given indexes in `slots`."""
         self._move(pods, -1)
 
     def restore(self, pods: NDArray[np.intp]) -> None:
-        """Restore removed pods with the given indices in `slots`."""
+        """Restore, in the simulation, removed pods with the given indexes in `slots`."""
         self._move(pods, 1)
 
     def more_pods(self) -> NDArray[np.int64]:
-        """Return by how much the number of pods on each row changes.
+        """Return by how much the number of pods on each node changes in the simulation.
 
         Shapes: (R,).
         """
         return self._pods
 
     def more(self, resource: str) -> NDArray[np.int64]:
-        """Return by how much the requested amount of a resource on each row changes.
+        """Return by how much the requested amount of a resource on each node changes in the simulation.
 
         Shapes: (R,).
         """
@@ -217,7 +217,7 @@ class ChangedRows:
         return found
 
     def weighed(self, key: Hashable, weigh: Callable[[PlacedPod], int], *, alike: bool = True) -> NDArray[np.int64]:
-        """Return by how much the removals change the total weight of each row's pods; read-only.
+        """Return by how much the total weight of the pods on each node changes by the removals; read-only.
 
         Args:
             key: Identifies the weights; each signature is weighed once per key.
@@ -241,11 +241,11 @@ class ChangedRows:
         return found[1]
 
     def knows(self, key: Hashable) -> bool:
-        """Return whether `now` has cached the total weights of a key."""
+        """Return whether `now` has cached total weights under a key."""
         return key in self._known
 
     def now(self, key: Hashable, work_out: Callable[[], NDArray[np.int64]]) -> NDArray[np.int64]:
-        """Return the total weight of each row's pods before the changes; `work_out` computes it once per key.
+        """Return the total weight of the pods really on each node; `work_out` computes it once for each key.
 
         Shapes: (R,).
         """
@@ -255,7 +255,7 @@ class ChangedRows:
         return known
 
     def repelled(self, repelling: Repelling) -> NDArray[np.bool_]:  # noqa: ARG002 - no pods are added
-        """Return a mask of the rows whose added pods with a new signature reject the decided pod by anti-affinity.
+        """Return a mask of the nodes that have added pods of a new signature whose anti-affinity rejects the pod.
 
         Args:
             repelling: Returns by topology key which anti-affinity of nominated pods matches the pod.
@@ -265,11 +265,11 @@ class ChangedRows:
         return np.zeros(self.rows.size, np.bool_)
 
     def counts(self, counter: PodCounter) -> bool:
-        """Return whether `count` can compute the values of a pod counter, whose sums must be integers."""
+        """Return whether `count` can compute a pod counter on simulated nodes, for which its sums must be integers."""
         return not counter.fractions
 
     def count(self, counter: PodCounter) -> NDArray[np.int64]:
-        """Return the value of a pod counter on each row after removals.
+        """Return the value of a pod counter (total weight of pods) on each simulated node.
 
         Shapes: (R,), a new array.
         """
@@ -288,7 +288,7 @@ class ChangedRows:
         return self.cluster.signatures.amounts(resource)[self._signatures[pods]]
 
     def with_nominated(self, nominated: PodsByRow) -> ChangedRows:
-        """Return these rows with their nominated pods added; later removals apply to both objects."""
+        """Return the same simulated nodes with their nominated pods added; later removals apply to both objects."""
         if self._beside is None or self._beside[0] is not nominated:
             self._beside = None
             self._beside = (
@@ -312,7 +312,7 @@ class _WithNominated(ChangedRows):
         of_row[base.rows] = np.arange(base.rows.size)
         at = of_row[pods.rows]
         self._at, self._places = at[at >= 0], pods.places[at >= 0]
-        """For each nominated pod on the rows, the index of its row in `rows`, and its place in the columns."""
+        """For each nominated pod of these nodes: the index of its node in `rows`, and its place in the columns."""
         self._kinds = self._columns.kind_of[self._places]
         self._added: dict[Hashable, NDArray[np.int64]] = {}
 
@@ -363,18 +363,18 @@ class _WithNominated(ChangedRows):
         return found
 
     def _summed(self, weights: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return for each row the sum of the weights of its nominated pods."""
+        """Return for each node the sum of the weights of its nominated pods."""
         sums: NDArray[np.int64] = np.zeros(self.rows.size, np.int64)
         np.add.at(sums, self._at, weights)
         return sums
 
     def _are_new(self) -> NDArray[np.bool_]:
-        """Return a mask of the nominated pods whose signature no placed pod has."""
+        """Return a mask of the nominated pods that are like no placed pod (whose signature is new)."""
         are_new: NDArray[np.bool_] = self._columns.numbers[self._kinds] < 0
         return are_new
 
     def _as_placed(self) -> list[PlacedPod]:
-        """Return the nominated pods as if they were placed on their rows."""
+        """Return the nominated pods as if they were placed on their nominated nodes."""
         columns, rows = self._columns, self.rows[self._at].tolist()
         return [
             _as_placed(self.cluster, columns.pods[place], row, columns.measured[place])
@@ -383,7 +383,7 @@ class _WithNominated(ChangedRows):
 
 
 def _as_placed(cluster: Cluster, pod: Pod, row: int, known: Measured) -> PlacedPod:
-    """Return a pod as if placed on a row; the signature is −1 if no placed pod has it."""
+    """Return a pod as if placed on the node of a row; its signature is −1 if no placed pod is alike."""
     placed = PlacedPod(pod, row, known.resources, assumed=True)
     placed.signature = cluster.signatures.number(known.signature_key)
     return placed

@@ -1,1 +1,1 @@
-"""Nominated pods, and columns of them that decisions about other pods read."""
+"""Nominated pods, and arrays with their values for decisions about other pods."""

@@ -1,4 +1,4 @@
-"""`NominatedColumns`: nominated pods as columns. `YieldedPods`: nominated pods that a decision treats as placed.
+"""`NominatedColumns`: nominated pods as arrays. `YieldedPods`: nominated pods that a decision treats as placed.
 
 Source: pkg/scheduler/framework/runtime/framework.go, addGENominatedPods.
 """
@@ -25,7 +25,7 @@ from policysched.state.tables.sparse import is_sparse
 
 PodsByRow = Mapping[int, Sequence[Pod]]
 MOST_COUNTERS = 1024
-"""Maximum number of pod counters with cached weights of nominated pods; beyond it, all cached weights are dropped."""
+"""Maximum number of pod counters whose weights of nominated pods are cached; beyond it, the cache is emptied."""
 FIRST_PLACES = 16
 
 
@@ -38,7 +38,7 @@ class Nomination:
 
 
 class NominatedColumns:
-    """Nominated pods as columns in the order of their nomination; a removed pod leaves a gap.
+    """Nominated pods as arrays, in the order of their nomination; a removed pod leaves a gap.
 
     Pods of a signature have the same kind, and weights are computed once per kind. Places and kinds never change, so
     that a `YieldedPods` stays valid; `compacted` returns a copy without empty places.
@@ -60,7 +60,7 @@ class NominatedColumns:
         self.measured: list[Measured] = []
         self.kind_of: NDArray[np.intp] = np.zeros(FIRST_PLACES, np.intp)
         self.repelling: NDArray[np.intp] = np.zeros(FIRST_PLACES, np.intp)
-        """The `RepellingTerms` number of each pod's required anti-affinity."""
+        """For each nominated pod, the number of its required anti-affinity in `RepellingTerms`."""
         self._live: NDArray[np.bool_] = np.zeros(FIRST_PLACES, np.bool_)
         self._priorities: NDArray[np.int64] = np.zeros(FIRST_PLACES, np.int64)
         self._node_of: NDArray[np.intp] = np.zeros(FIRST_PLACES, np.intp)
@@ -68,16 +68,16 @@ class NominatedColumns:
         self._nodes: dict[str, int] = {}
         self._kinds: dict[SignatureKey, int] = {}
         self.samples: list[PlacedPod] = []
-        """One pod of each kind (pods with equal signature keys); its row has no meaning."""
+        """One nominated pod of each kind (kinds differ in labels, affinity, requests, …); its row has no meaning."""
         self.numbers: NDArray[np.intp] = np.zeros(0, np.intp)
-        """The signature of each kind of nominated pod; -1 if no placed pod has the signature. Shapes: (K,)."""
+        """For each kind of nominated pod, the number of alike placed pods' signature; -1 without any. Shapes: (K,)."""
         self._seen = -1
         self._amounts: dict[str, NDArray[np.int64]] = {}
         self._weights: WeakKeyDictionary[PodCounter, tuple[NDArray[np.intp], int, NDArray[np.float64]]]
         self._weights = WeakKeyDictionary()
         self.ports = PortLists()
         self.ports_of: NDArray[np.intp] = np.zeros(FIRST_PLACES, np.intp)
-        """The `PortLists` number of each pod's host ports."""
+        """For each nominated pod, the number of its list of host ports in `PortLists`."""
 
     def __contains__(self, identity: str) -> bool:
         return identity in self._place_of
@@ -100,7 +100,7 @@ class NominatedColumns:
         self._append(identity, one, measured, (kind, repelling, pod_priority(one.pod), ports))
 
     def renew(self, identity: str, one: Nomination) -> None:
-        """Replace a nominated pod by a version that decisions cannot distinguish; it becomes the last one."""
+        """Replace a nominated pod by a version that differs in nothing scheduling reads; it becomes the last entry."""
         place = self._place_of[identity]
         self._live[place] = False
         alike = (self.kind_of, self.repelling, self._priorities, self.ports_of)
@@ -109,26 +109,26 @@ class NominatedColumns:
         self._append(identity, one, self.measured[place], known)
 
     def drop(self, identity: str) -> int:
-        """Remove a nominated pod; return the `RepellingTerms` number of its required anti-affinity."""
+        """Remove a nominated pod; return the number of its required anti-affinity in `RepellingTerms`."""
         place = self._place_of.pop(identity)
         self._live[place] = False
         return int(self.repelling[place])
 
     def repelling_of(self, identity: str) -> int:
-        """Return the `RepellingTerms` number of a nominated pod's required anti-affinity."""
+        """Return the number of a nominated pod's required anti-affinity in `RepellingTerms`."""
         return int(self.repelling[self._place_of[identity]])
 
     def measured_of(self, identity: str) -> Measured:
-        """Return the requests and signature key of a nominated pod."""
+        """Return a nominated pod's requests, and the key that alike pods share (its signature)."""
         return self.measured[self._place_of[identity]]
 
     @property
     def is_sparse(self) -> bool:
-        """Whether most entries are gaps of removed pods."""
+        """Whether most entries of the arrays are gaps that removed pods left."""
         return is_sparse(len(self.pods), len(self._place_of))
 
     def compacted(self) -> NominatedColumns:
-        """Return a copy without gaps, and without kinds that no nominated pod has.
+        """Return a copy of the arrays without gaps, and without kinds of pods that no nominated pod has.
 
         Cost: O(places + kinds).
         """
@@ -159,7 +159,7 @@ class NominatedColumns:
         return made
 
     def yielded_to(self, priority: int, own: str, row_of: Mapping[str, int]) -> YieldedPods:
-        """Return the nominated pods with at least `priority` whose node has a row, without the pod `own`."""
+        """Return the nominated pods of at least a priority whose node exists, except the pod with identity `own`."""
         count = len(self.pods)
         rows = np.array([row_of.get(node, -1) for node in self._nodes], np.intp)[self._node_of[:count]]
         chosen = self._live[:count] & (rows >= 0) & (self._priorities[:count] >= priority)
@@ -169,7 +169,7 @@ class NominatedColumns:
         return YieldedPods(self, places, rows[places])
 
     def refresh(self, signatures: PodSignatures) -> None:
-        """Update the signature number of each kind of nominated pod.
+        """Look up, for each kind of nominated pod, the signature number of alike placed pods.
 
         Cost: O(kinds) after a signature was added or removed, else O(new kinds).
         """
@@ -195,7 +195,7 @@ class NominatedColumns:
         return found
 
     def weights(self, counter: PodCounter) -> NDArray[np.float64]:
-        """Return the weight that a pod counter gives to each kind of nominated pod; call `refresh` before.
+        """Return how much a pod counter would count a pod of each kind of nominated pod; call `refresh` before.
 
         Shapes: (K,).
         """
@@ -240,13 +240,13 @@ class NominatedColumns:
 
 
 class SignatureKey(tuple[Any, ...]):
-    """The key of a pod's signature with its hash, which is computed once."""
+    """The key that alike pods share (their signature), with its hash, which is computed once."""
 
     _hash: int
 
     @classmethod
     def of(cls, key: Hashable) -> SignatureKey:
-        """Return a signature key with a cached hash."""
+        """Return a signature's key in the form that caches its hash."""
         if isinstance(key, cls):
             return key
         made = cls(cast("tuple[Any, ...]", key))
@@ -258,7 +258,7 @@ class SignatureKey(tuple[Any, ...]):
 
 
 class YieldedPods(Mapping[int, Sequence[Pod]]):
-    """Nominated pods by row that a decision about a pod of lower or equal priority treats as placed.
+    """The nominated pods, by node's row, for which a pod of lower or equal priority must leave room.
 
     Args:
         columns: All nominated pods.
@@ -276,7 +276,7 @@ class YieldedPods(Mapping[int, Sequence[Pod]]):
 
     @classmethod
     def of(cls, pods: PodsByRow, pod_resources: Callable[[Pod], PodResources]) -> YieldedPods:
-        """Create `YieldedPods` from pods by row; `pod_resources` returns the amounts of a pod."""
+        """Create `YieldedPods` from nominated pods by node's row; `pod_resources` returns a pod's requests."""
         if isinstance(pods, YieldedPods):
             return pods
         stated = [(pod_id(pod), Nomination(pod, str(row))) for row, together in pods.items() for pod in together]
@@ -288,7 +288,7 @@ class YieldedPods(Mapping[int, Sequence[Pod]]):
 
     @property
     def distinct_rows(self) -> NDArray[np.intp]:
-        """The rows of the nominated pods without repeats, in ascending order."""
+        """The rows of the nodes with nominated pods, each once, in ascending order."""
         return np.bincount(self.rows).nonzero()[0]
 
     def __getitem__(self, row: int) -> Sequence[Pod]:

@@ -1,4 +1,4 @@
-"""`Nominations`: the pods that have a nominated node, by whichever scheduler.
+"""`Nominations`: the pods that have a nominated node, whichever scheduler nominated it.
 
 Nominated pods are not placed, but the resources of their node are reserved for them against pods of equal or lower
 priority. The nominated node need not exist.
@@ -30,9 +30,9 @@ class Nominations:
     def __init__(self, pod_resources: Callable[[Pod], PodResources]) -> None:
         self._pod_resources = pod_resources
         self.stamp = 0
-        """A stamp that changes with each nomination, and if a nominated pod changes in a field that decisions read."""
+        """A number that changes with each nomination, and with each change of a nominated pod that scheduling reads."""
         self.terms = RepellingTerms()
-        """The required anti-affinity of nominated pods."""
+        """The required anti-affinity terms of all nominated pods."""
         self._columns = NominatedColumns(self.terms)
         self._by_id: dict[str, Nomination] = {}
         self._by_node: dict[str, dict[str, Pod]] = {}
@@ -61,7 +61,7 @@ class Nominations:
         self._compact()
 
     def update(self, pod: Pod) -> Nomination | None:
-        """Store a new version of a pending pod; return the nomination that the new version no longer has, else None.
+        """Store a new version of a pending pod; return its nomination if the new version no longer has one, else None.
 
         The pod's status applies; as long as the status never had a nomination, a nomination of this process stays.
         """
@@ -96,7 +96,7 @@ class Nominations:
         return next((one for one in self._by_id.values() if one.pod.key == key), None)
 
     def rows(self, row_of: Mapping[str, int]) -> frozenset[int]:
-        """Return the rows of all nodes that have nominated pods.
+        """Return the rows of all existing nodes that have nominated pods.
 
         Cost: O(nominated nodes).
         """
@@ -107,7 +107,7 @@ class Nominations:
         return list(self._by_node.get(node, {}).values())
 
     def yielded_to(self, pod: Pod, row_of: Mapping[str, int]) -> PodsByRow:
-        """Return the nominated pods, without `pod`, of at least the priority of `pod`, by row of the nominated node.
+        """Return, by node's row, the other nominated pods whose priority is at least that of `pod`.
 
         Cost: O(nominated nodes), and array operations over all nominated pods.
         """
@@ -117,12 +117,12 @@ class Nominations:
         return self._columns.yielded_to(pod_priority(pod), pod_id(pod), row_of)
 
     def repelling_of(self, pod: Pod) -> int | None:
-        """Return the `RepellingTerms` number of a nominated pod's required anti-affinity; None for other pods."""
+        """Return the number of a nominated pod's required anti-affinity in `RepellingTerms`; None for other pods."""
         known = self._by_id.get(pod_id(pod))
         return self._columns.repelling_of(pod_id(pod)) if known is not None and known.pod is pod else None
 
     def measured(self, pod: Pod) -> Measured | None:
-        """Return the requests and signature key of a nominated pod; None for other pods."""
+        """Return a nominated pod's requests, and the key that alike pods share; None for other pods."""
         known = self._by_id.get(pod_id(pod))
         return self._columns.measured_of(pod_id(pod)) if known is not None and known.pod is pod else None
 
@@ -141,7 +141,7 @@ class Nominations:
         return known
 
     def _replace(self, identity: str, one: Nomination) -> None:
-        """Replace a nominated pod by a version that decisions cannot distinguish; it becomes the last one."""
+        """Replace a nominated pod by a version that differs in nothing scheduling reads; it becomes the last entry."""
         del self._by_id[identity]
         self._by_id[identity] = one
         pods = self._by_node[one.node]

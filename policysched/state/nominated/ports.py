@@ -1,4 +1,4 @@
-"""`PortLists`: the host ports of nominated pods, and how many of them conflict with a pod's host ports."""
+"""`PortLists`: the host ports of nominated pods, and how many of them conflict with the host ports of a pod."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ NO_PORTS: Final = 0
 
 
 class PortLists:
-    """The different lists of host ports that nominated pods have, by number."""
+    """The lists of host ports that nominated pods have; each list has a number."""
 
     __slots__ = ("_answers", "_by_id", "_lists", "_numbers", "_starts")
 
     def __init__(self) -> None:
         self._lists: list[PodResources | None] = [None]
         self._by_id: dict[int, int] = {}
-        """The number of each list, by the `id` of a `PodResources` that stays referenced."""
+        """The number of each list, by the `id` of the `PodResources` object that has the list and stays referenced."""
         self._answers: WeakKeyDictionary[WantedPorts, NDArray[np.int64]] = WeakKeyDictionary()
-        """The results of `met`, by wanted ports, while these are in use."""
+        """The cached results of `met`, by the wanted ports, as long as the caller keeps these."""
         self._numbers: NDArray[np.int64] = np.zeros(0, np.int64)
-        """The port numbers of the lists that were read, one list after the other."""
+        """The port numbers in the lists, joined to one array in the order of the lists."""
         self._starts: NDArray[np.intp] = np.zeros(2, np.intp)
-        """The index in the port numbers at which each list begins, and the index after the last list."""
+        """For each list, the index of its first port number in the joined array; at last, the array's length."""
 
     def number(self, resources: PodResources) -> int:
         """Return the number of a pod's list of host ports; equal lists may have different numbers.
@@ -55,7 +55,7 @@ class PortLists:
         return found
 
     def kept(self, used: NDArray[np.bool_]) -> PortLists:
-        """Return a copy that has only the lists marked in `used`, with new numbers.
+        """Return a copy with only the lists that `used` marks, under new numbers.
 
         Args:
             used: Whether each list is used, including the empty list.
@@ -81,7 +81,7 @@ class PortLists:
         return len(self._lists)
 
     def _met_from(self, wanted: WantedPorts, first: int) -> NDArray[np.int64]:
-        """Return the number of conflicting host ports of each list, from the list `first` on."""
+        """Return the number of conflicting host ports of each list, beginning with the list number `first`."""
         self._read()
         met: NDArray[np.int64] = np.zeros(len(self._lists) - first, np.int64)
         begin = self._starts[first]

@@ -1,4 +1,4 @@
-"""`RepellingTerms`: required anti-affinity of nominated pods. `RepelledClass`: the part that matches a pod class.
+"""`RepellingTerms`: required anti-affinity of nominated pods. `RepelledClass`: which of it matches certain pods.
 
 Pods with equal anti-affinity share a number. A class evaluates each number once, until the label keys of nodes or the
 labels of the class's namespace change.
@@ -19,14 +19,14 @@ from policysched.state.tables.nodes import NodeTable
 from policysched.state.tables.sparse import is_sparse
 
 Stated = Mapping[PeerSelector, Sequence[str]]
-"""A pod's required anti-affinity: the topology keys for each selector of pods."""
+"""A pod's required anti-affinity: for each selector of other pods, the topology keys of its terms."""
 NONE: Final = 0
-"""The number of pods without required anti-affinity."""
+"""The number that stands for no required anti-affinity."""
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 
 
 class _Holder:
-    """A required anti-affinity, with the number of nominated pods that have it."""
+    """The required anti-affinity of one or more nominated pods, with the number of these pods."""
 
     __slots__ = ("key", "stated", "uses")
 
@@ -35,13 +35,13 @@ class _Holder:
 
 
 class RepellingTerms:
-    """The different required anti-affinities of nominated pods, by number; unused numbers are used again."""
+    """The different required anti-affinities of nominated pods, by number; a freed number is used again."""
 
     __slots__ = ("_by_key", "_first", "_free", "_holders", "_log", "reads_namespaces")
 
     def __init__(self) -> None:
         self._first = 0
-        """Position in the log of the first entry that is still stored."""
+        """Number of the first assignment that the log of assigned numbers still contains."""
         self._log: list[int] = []
         """The numbers that were assigned most recently, in the order of assignment."""
         self.clear()
@@ -58,16 +58,16 @@ class RepellingTerms:
 
     @property
     def position(self) -> int:
-        """Number of assignments so far, as a position in the log of assigned numbers."""
+        """How many times a number was assigned so far, as a position in the log of assigned numbers."""
         return self._first + len(self._log)
 
     @property
     def size(self) -> int:
-        """The highest number of a required anti-affinity plus 1."""
+        """The highest number that is given to a required anti-affinity, plus 1."""
         return len(self._holders)
 
     def enter(self, pod: Pod) -> int:
-        """Add a nominated pod; return the number for its required anti-affinity.
+        """Add a nominated pod; return the number that stands for its required anti-affinity.
 
         Cost: O(required anti-affinity terms of the pod).
         """
@@ -84,7 +84,7 @@ class RepellingTerms:
         return number
 
     def leave(self, number: int) -> None:
-        """Remove a nominated pod, given the number for its required anti-affinity."""
+        """Remove a nominated pod whose required anti-affinity has the given number."""
         held = self._holders[number]
         if held is None:
             return
@@ -95,11 +95,11 @@ class RepellingTerms:
             self._free.append(number)
 
     def since(self, position: int) -> Sequence[int] | None:
-        """Return the numbers that were assigned since a position of the log; None if entries were dropped."""
+        """Return the numbers assigned since a position of the log; None if the log no longer has all of them."""
         return None if position < self._first else self._log[position - self._first :]
 
     def stated(self, number: int) -> Stated:
-        """Return the required anti-affinity with a number."""
+        """Return the required anti-affinity that a number stands for."""
         held = self._holders[number]
         return {} if held is None else held.stated
 
@@ -127,7 +127,7 @@ class RepellingTerms:
 
 
 class RepelledClass:
-    """The required anti-affinities of nominated pods that match the pods of one pod class.
+    """The required anti-affinities of nominated pods that match pods with a given namespace and labels.
 
     Args:
         pod: A pod of the class; only its namespace and labels are read.
@@ -141,12 +141,12 @@ class RepelledClass:
         self._position = self._stamp = -1
         self._labels: Mapping[str, str] = {}
         self._matching: dict[str, NDArray[np.bool_]] = {}
-        """Mask of the numbers whose anti-affinity matches the class, by topology key."""
+        """For each topology key, mask of the numbers of those anti-affinities with this key that match the pods."""
 
     def by_key(
         self, terms: RepellingTerms, nodes: NodeTable, namespace_labels: Mapping[str, str]
     ) -> Mapping[str, NDArray[np.bool_]]:
-        """Return a mask of the numbers whose anti-affinity matches the class, by topology key that nodes have.
+        """Return, for each topology key that nodes have, a mask of the numbers of the anti-affinities that match.
 
         Args:
             terms: The terms of nominated pods.
@@ -173,13 +173,13 @@ class RepelledClass:
         return sum(matching.nbytes + 128 for matching in self._matching.values())
 
     def _is_current(self, terms: RepellingTerms, nodes: NodeTable, namespace_labels: Mapping[str, str]) -> bool:
-        """Return whether the cached results of known numbers are still valid."""
+        """Return whether the cached results, of numbers that were evaluated before, are still valid."""
         if self._terms is not terms or self._stamp != nodes.label_keys_stamp:
             return False
         return self._labels is namespace_labels or not terms.reads_namespaces or self._labels == namespace_labels
 
     def _evaluate(self, numbers: Iterable[int], terms: RepellingTerms, nodes: NodeTable) -> None:
-        """Match the anti-affinities of newly assigned numbers with the class."""
+        """Evaluate the anti-affinities of newly assigned numbers against the pods' namespace and labels."""
         matching, size = self._matching, terms.size
         for key, known in matching.items():
             if known.size < size:
@@ -194,7 +194,7 @@ class RepelledClass:
                 matching[key][number] = True
 
     def _keys_of(self, stated: Stated, nodes: NodeTable, answers: dict[PeerSelector, bool]) -> set[str]:
-        """Return the topology keys, among those that nodes have, with which an anti-affinity matches the class."""
+        """Return the topology keys, of those that nodes have, whose terms in an anti-affinity match the pods."""
         found: set[str] = set()
         for peers, keys in stated.items():
             more = [key for key in keys if key not in found and nodes.has_label(key)]

@@ -1,4 +1,4 @@
-"""Placed pods: their nodes and requests, and counters of them for affinity, spreading and policies.
+"""Placed pods: their nodes and requests, and the numbers of matching pods on nodes for affinity and spreading.
 
 Pods that affinity, spreading and policies of other pods cannot distinguish share a signature. A `counter` counts
 matching pods per row; `counters` finds it. `signature_values` and `signature_labels` find signatures, `pod_kinds`

@@ -1,4 +1,4 @@
-"""`PodCounter`: for each node the sum of its pods' weights, which every placement and removal updates.
+"""`PodCounter`: for each node, the number of pods that match, for example, a selector; placements update it.
 
 A pod's weight depends on its signature only, so a counter weighs each signature once. A counter of few signatures has
 a dictionary of weights and is found by signature. A counter of many signatures is dense: it has an array of weights and
@@ -24,17 +24,17 @@ from policysched.state.tables.columns import Column
 WIDEST = 2**50
 """Largest weight of a pod in integer sums; sums of thousands of such pods fit into 64 bits."""
 TERMS = 4
-"""Number of affinity terms that take as long to evaluate as the other work for a signature."""
+"""Number of affinity terms that take as long to evaluate for a pod as all other work for a weight."""
 BYTES_PER_SIGNATURE = 256
-"""Estimated memory of one signature's weight. Units: bytes."""
+"""Estimated memory of one stored weight. Units: bytes."""
 LEAST_DENSE, DENSE_SHARE = 256, 8
-"""Number of signatures, and share of all signatures, from which a counter stores weights in an array (dense)."""
+"""Number and share of signatures (sets of alike pods) with a weight from which an array stores the weights."""
 Weigh = Callable[[PlacedPod], float]
-"""Function that returns a pod's weight in a counter; it reads only fields that the pod's signature includes."""
+"""Function that returns a pod's weight in a counter, from fields in which alike pods (a signature) are equal."""
 
 
 class PodCounter:
-    """For each row the sum of its pods' weights; usually, a pod has weight 1 if it matches and 0 if not."""
+    """For each node, the sum of its pods' weights; usually a pod has weight 1 if it matches a selector, else 0."""
 
     __slots__ = ("__weakref__", "_dense", "_weigh", "column", "effort", "reads", "stamp", "weights")
 
@@ -42,18 +42,18 @@ class PodCounter:
         self.column = column
         self._weigh = weigh
         self.effort = max(1, terms // TERMS)
-        """Time to compute the weight of a signature, as a multiple of that of a counter with one term."""
+        """Time to compute the weight of a pod, as a multiple of the time for a counter with one affinity term."""
         self.weights: dict[int, float] = {}
-        """The weights that are not 0, by signature; empty in a dense counter."""
+        """The weights other than 0 by pods' signature (alike pods are equal); empty if the counter is dense."""
         self._dense: NDArray[Any] | None = None
         self.reads: tuple[object, ...] = ()
-        """The label columns with which the weights were computed, kept alive for other counters."""
+        """The columns of pod labels from which the weights were computed, kept alive for other counters."""
         self.stamp = 0
-        """A stamp that changes if the sum of any row changes."""
+        """A number that changes if the sum of any node changes."""
 
     @property
     def counts(self) -> NDArray[Any]:
-        """The sum of each row, including rows without a node; read-only, valid until the next change.
+        """The sum of pod weights on each node, by row; read-only, valid until the next change.
 
         Shapes: (capacity,), int64 or float64.
         """
@@ -65,32 +65,32 @@ class PodCounter:
         return self.column.data.dtype != np.int64
 
     def weight_of(self, placed: PlacedPod) -> float:
-        """Return the weight of a pod in the counter, whether the pod is placed or not."""
+        """Return a pod's weight in the counter, whether the pod is placed or not."""
         return self.of_signature(placed.signature) if placed.signature >= 0 else self._weigh(placed)
 
     def of_signature(self, signature: int) -> float:
-        """Return the weight in the counter of the pods of a signature."""
+        """Return the weight in the counter of the alike pods that share a signature."""
         if self._dense is None:
             return self.weights.get(signature, 0)
         weight: float = self._dense.item(signature) if signature < self._dense.size else 0
         return weight
 
     def counts_signature(self, signature: int) -> bool:
-        """Return whether the pods of a signature have a weight other than 0 in the counter."""
+        """Return whether the alike pods that share a signature have a weight other than 0 in the counter."""
         return self._dense is None or bool(self.of_signature(signature))
 
     @property
     def is_dense(self) -> bool:
-        """Whether the counter stores weights in an array and is updated with every placed pod."""
+        """Whether the counter matches so many kinds of pods that it stores weights in an array, and sees every pod."""
         return self._dense is not None
 
     @property
     def nbytes(self) -> int:
-        """Estimated memory of the weights of signatures. Units: bytes."""
+        """Estimated memory of the stored weights. Units: bytes."""
         return BYTES_PER_SIGNATURE * len(self.weights) + (0 if self._dense is None else self._dense.nbytes)
 
     def weigh(self, signature: int, placed: PlacedPod, like: float | None = None) -> bool:
-        """Store the weight of a new signature, computed or equal to `like`; return whether the weight is not 0."""
+        """Store the weight of new alike pods (a signature), computed or given by `like`; return whether it is not 0."""
         weight = self._weigh(placed) if like is None else like
         if weight:
             if abs(weight) > WIDEST:
@@ -104,7 +104,7 @@ class PodCounter:
         return bool(weight)
 
     def weigh_together(self, signatures: NDArray[np.intp], weights: NDArray[Any], size: int) -> list[int]:
-        """Store the weights of many signatures; return those with a weight, none if the counter becomes dense.
+        """Store the weights of many signatures (sets of alike pods); return those with a weight, none if now dense.
 
         Args:
             signatures: Distinct signatures.
@@ -127,7 +127,7 @@ class PodCounter:
         return those
 
     def densify(self, size: int) -> list[int]:
-        """Become dense if many of `size` signatures have a weight; return these signatures, else none."""
+        """Store weights in an array if many of `size` signatures (alike pods) have one; return these, else none."""
         if self._dense is not None or not _are_many(len(self.weights), size):
             return []
         found_by = [*self.weights]
@@ -137,7 +137,7 @@ class PodCounter:
         return found_by
 
     def forget(self, signature: int) -> None:
-        """Remove the weight of a signature, because no placed pod has the signature any more."""
+        """Remove the weight of a signature (set of alike pods), because its last pod was removed."""
         if self._dense is None:
             self.weights.pop(signature, None)
         elif signature < self._dense.size:
@@ -154,7 +154,7 @@ class PodCounter:
             self._dense = np.concatenate((self._dense, np.zeros(more, self._dense.dtype)))
 
     def fill(self, pods: PodTable, signatures: int) -> None:
-        """Compute the sum of each row from all placed pods.
+        """Compute the sum of weights on each node from all placed pods.
 
         Cost: O(placed pods) in array operations; with fractions a loop over the rows with weighted pods.
         """
@@ -173,7 +173,7 @@ class PodCounter:
             self._sum(row, pods)
 
     def add(self, placed: PlacedPod, sign: int, pods: PodTable) -> None:
-        """Add a placed pod's weight to the sum of its row; `sign` -1 subtracts the weight."""
+        """Add a placed pod's weight to the sum of its node; `sign` -1 subtracts the weight."""
         self.stamp += 1
         if self.column.data.dtype == np.int64:
             data, row = self.column.data, placed.row
@@ -182,7 +182,7 @@ class PodCounter:
             self._sum(placed.row, pods)
 
     def move(self, before: PlacedPod, after: PlacedPod, pods: PodTable) -> None:
-        """Replace the weight of a placed pod by the weight of the next version of the pod."""
+        """Replace the weight of a placed pod by the weight of a newer version of the pod."""
         was, now = self.of_signature(before.signature), self.of_signature(after.signature)
         if was == now:
             return

@@ -1,4 +1,4 @@
-"""`PodCounters`: all pod counters, with an index from placed pods to the counters that may count them.
+"""`PodCounters`: all pod counters, with an index that finds the counters that may count a placed pod.
 
 Affinity and spreading need the number of matching pods on each node; a counter has these numbers as a column, and a
 placement changes one element. A counter exists as long as something refers to it.
@@ -23,34 +23,34 @@ from policysched.state.placed.signature_values import Demand, SharedValue, Signa
 from policysched.state.tables.columns import Column, ColumnSet
 
 Facet = IndexKey | int | SharedValue
-"""Index key of a pod counter: namespace and label, number of an existing term, or value of its pods.
+"""Index key of a pod counter: namespace and label, number of an affinity term, or another value of its pods.
 
 All pods that the counter counts have at least one of the counter's facets.
 """
 MOST_KINDS = 2**20
-"""Maximum number of signatures in cached groupings (`PodKinds`); beyond it, all groupings are dropped."""
+"""Maximum size of all cached groupings of placed pods (`PodKinds`); beyond it, all groupings are dropped."""
 CROWD = 2048
-"""Number of pod counters that one placed pod or new signature changes, from which `crowded` is set.
+"""Number of pod counters changed by one placed pod, from which `crowded` is set.
 
 A counter with many terms is counted several times.
 """
 MOST_TURNING = 16
-"""Maximum number of counters that become dense because of one new signature."""
+"""Maximum number of counters that change to storing weights in an array because of one newly placed pod."""
 T = TypeVar("T")
 WeighAll = Callable[[SignatureLabels], NDArray[Any]]
-"""Function that returns the weights of all signatures for one pod counter. Shapes: (S,)."""
+"""Function that returns the weights of all signatures (sets of alike pods) in one pod counter. Shapes: (S,)."""
 
 
 class PodCounters:
-    """The pod counters in use."""
+    """All pod counters in use, each with the number of matching pods on every node."""
 
     def __init__(
         self, columns: ColumnSet, pods: PodTable, signatures: PodSignatures, existing_terms: ExistingTerms
     ) -> None:
         self.crowded = False
-        """Set if a placement changed too many counters; the cache of pod classes then drops classes and resets it."""
+        """True after a placement changed too many counters; the cache of results then drops entries, and resets it."""
         self.forgotten = 0
-        """Number of signature weights that were removed together with their counters."""
+        """Number of stored weights that were removed together with their counters."""
         self._columns = columns
         self._pods = pods
         self._signatures = signatures
@@ -58,7 +58,7 @@ class PodCounters:
         self._by_facet: dict[Facet | None, dict[Hashable, weakref.ref[PodCounter]]] = {}
         self._by_key: dict[Hashable, weakref.ref[PodCounter]] = {}
         self._by_signature: dict[int, dict[Hashable, weakref.ref[PodCounter]]] = {}
-        """The counters that give a weight to each signature, without dense counters."""
+        """For each signature (set of alike pods), the counters that are not dense and give it a weight."""
         self._dense: dict[Hashable, weakref.ref[PodCounter]] = {}
         self._labels = SignatureLabels(signatures.present)
         self._indexes: weakref.WeakValueDictionary[Hashable, SignatureValues] = weakref.WeakValueDictionary()
@@ -77,7 +77,7 @@ class PodCounters:
         terms: int = 1,
         weigh_all: WeighAll | None = None,
     ) -> PodCounter:
-        """Return the pod counter of a key; if it does not exist, create it from all placed pods.
+        """Return the pod counter with a key; if there is none, create it and count all placed pods.
 
         Args:
             key: Identifies the weights: equal keys share a counter.
@@ -97,12 +97,12 @@ class PodCounters:
         return counter
 
     def get(self, key: Hashable) -> PodCounter | None:
-        """Return the pod counter of a key; None if it does not exist."""
+        """Return the pod counter with a key; None if there is none."""
         known = self._by_key.get(key)
         return known() if known is not None else None
 
     def appear(self, signature: int, placed: PlacedPod) -> None:
-        """Compute the weight of a new signature in every pod counter that may count pods of this signature."""
+        """Compute the weight of a new kind of pods (signature) in every pod counter that may count these pods."""
         self._labels.appear(signature, placed)
         held_by = self._that_may_count(signature, placed)
         counting: dict[Hashable, weakref.ref[PodCounter]] = {}
@@ -127,7 +127,7 @@ class PodCounters:
                 self._turn_dense(key, held_by[key], found_by)
 
     def _that_may_count(self, signature: int, placed: PlacedPod) -> dict[Hashable, weakref.ref[PodCounter]]:
-        """Add a new signature to the indexes by value; return the pod counters that may count its pods."""
+        """Add a new kind of pods (signature) to the indexes; return the pod counters that may count these pods."""
         metadata = placed.pod.metadata
         index_keys = index_keys_met(metadata.namespace, metadata.labels, self._by_facet)
         values = [index.appear(signature, placed) for index in tuple(self._indexes.values())]
@@ -138,7 +138,7 @@ class PodCounters:
         return found
 
     def vanish(self, signature: int, placed: PlacedPod) -> None:
-        """Remove a signature from all pod counters, because no placed pod has the signature any more."""
+        """Remove a kind of pods (signature) from all pod counters, because its last pod was removed."""
         self._labels.vanish(signature, placed)
         for index in tuple(self._indexes.values()):
             index.vanish(signature)
@@ -161,7 +161,7 @@ class PodCounters:
                 counter.add(placed, sign, self._pods)
 
     def move(self, before: PlacedPod, after: PlacedPod) -> None:
-        """Replace a placed pod by its next version on the same row, in all pod counters.
+        """Replace a placed pod in all pod counters by a newer version on the same node.
 
         Cost: O(counters of both signatures + dense counters).
         """
@@ -210,7 +210,7 @@ class PodCounters:
         weakref.finalize(counter, self._drop, key, held, counter.weights, facets).atexit = False
 
     def _turn_dense(self, key: Hashable, held: weakref.ref[PodCounter], found_by: Iterable[int]) -> None:
-        """Move a pod counter that became dense from the index by signature to the counters that every pod updates."""
+        """Record that a pod counter became dense: it is updated for every pod, instead of by signature (alike pods)."""
         self._dense[key] = held
         for signature in found_by:
             counting = self._by_signature[signature]
@@ -219,7 +219,7 @@ class PodCounters:
                 del self._by_signature[signature]
 
     def _weighed_each(self, counter: PodCounter, among: Collection[Facet] | None, alike: Alike | None) -> Sequence[int]:
-        """Compute a counter's weight of each signature; return the signatures under which the counter is indexed."""
+        """Compute a counter's weight of each signature (alike pods); return those under which to index the counter."""
         present = self._signatures.present
         found = [(one, placed) for one in self._candidates(among) if (placed := present[one]) is not None]
         weights = weigh_by_kind([placed for _, placed in found], alike)
@@ -231,7 +231,7 @@ class PodCounters:
         return () if counter.densify(len(present)) else counting
 
     def _all_kinds(self, alike: Alike) -> PodKinds:
-        """Return all placed pods grouped by kind; cached until a signature is added or removed."""
+        """Return all placed pods grouped as `alike` describes; cached until a signature appears or vanishes."""
         if self._kinds_of != self._signatures.stamp:
             self._kinds.clear()
             self._kinds_of = self._signatures.stamp
@@ -249,7 +249,7 @@ class PodCounters:
         return SharedValue(index, demand.value)
 
     def _candidates(self, among: Collection[Facet] | None) -> Iterable[int]:
-        """Return the signatures that a counter with the index keys `among` may count; all signatures for None."""
+        """Return the signatures (sets of alike pods) that a counter with given index keys may count; all for None."""
         found: set[int] = set()
         namespaces: set[str | None] = set()
         for facet in (ANYTHING,) if among is None else among:
@@ -284,7 +284,7 @@ class PodCounters:
 
 
 def _without_empty(held: dict[T, dict[Hashable, weakref.ref[PodCounter]]], keys: Iterable[T]) -> None:
-    """Remove those of some keys whose dictionary is empty."""
+    """Remove the given keys whose dictionary is empty from a dictionary of dictionaries."""
     for key in keys:
         if key in held and not held[key]:
             del held[key]

@@ -1,4 +1,4 @@
-"""`ExistingTerms`: the different affinity terms of placed pods, indexed by the pods that they match.
+"""`ExistingTerms`: the different affinity terms of placed pods, indexed by the incoming pods that they match.
 
 Each term is stored once, with the signatures of the pods that have it. Terms that match the same pods share a
 `PeerSelector`, which is evaluated once and indexed by labels of these pods.
@@ -20,7 +20,7 @@ ByNumber = dict[int, ExistingTerm]
 
 
 class ExistingTerms:
-    """The different affinity terms of placed pods; each has a number that is never used again."""
+    """The different affinity terms of placed pods; each term has a number that no other term ever gets."""
 
     __slots__ = (
         *("_by_index_key", "_by_signature", "_by_peers", "_namespace_keys", "_signatures", "_next", "_numbers"),
@@ -37,10 +37,10 @@ class ExistingTerms:
         self._by_peers: dict[PeerSelector, ByNumber] = {}
         self._by_index_key: dict[IndexKey, dict[PeerSelector, ByNumber]] = {}
         self._namespace_keys: Counter[str] = Counter()
-        """Number of peer selectors that read each namespace label."""
+        """For each namespace label, the number of affinity terms' pod selectors that read it."""
 
     def appear(self, signature: int, pod: Pod) -> None:
-        """Add the affinity terms of pods of a new signature."""
+        """Add the affinity terms of a newly placed pod's signature, which all alike pods share."""
         stated = existing_terms(pod)
         if not stated:
             return
@@ -53,7 +53,7 @@ class ExistingTerms:
             times_by_number[number] = times
 
     def vanish(self, signature: int) -> None:
-        """Remove the affinity terms of a signature that no pod has any more."""
+        """Remove the affinity terms of a signature (set of alike pods) whose last pod was removed."""
         for number in self._by_signature.pop(signature, ()):
             existing, signatures = self._signatures[number]
             signatures.discard(signature)
@@ -67,7 +67,7 @@ class ExistingTerms:
         counts: Callable[[ExistingTerm], bool] = lambda term: True,  # noqa: ARG005 - selects all
         since: int = 0,
     ) -> list[tuple[int, ExistingTerm]]:
-        """Return the existing terms that match a pod, each with its number.
+        """Return the affinity terms of placed pods that match a pod, each with its number.
 
         Args:
             pod: The pod.
@@ -100,22 +100,22 @@ class ExistingTerms:
         return bool(self._namespace_keys)
 
     def read_any(self, before: Mapping[str, str], after: Mapping[str, str]) -> bool:
-        """Return whether any term reads a namespace label in which two versions of a namespace's labels differ."""
+        """Return whether any term reads a namespace label that differs between two versions of a namespace's labels."""
         return any(
             before.get(key) != after.get(key) for key in self._namespace_keys.keys() & (before.keys() | after.keys())
         )
 
     def of_signature(self, signature: int) -> Mapping[int, int]:
-        """Return the number of times that each affinity term occurs in pods of a signature, by term number."""
+        """Return, by number, the affinity terms of alike pods (a signature), with how often each term occurs."""
         return self._by_signature.get(signature, {})
 
     def signatures(self, number: int) -> Collection[int]:
-        """Return the signatures whose pods have the affinity term with a given number."""
+        """Return the signatures (sets of alike pods) that have the affinity term with a given number."""
         return self._signatures[number][1] if number in self._signatures else ()
 
     @property
     def next_number(self) -> int:
-        """The number that the next new term gets; removed terms do not change it."""
+        """The number that the next new affinity term gets; removing terms does not change it."""
         return self._next
 
     def __contains__(self, number: int) -> bool:

@@ -1,4 +1,4 @@
-"""Ages of placed pods in steps of ten seconds; a changed age is recorded in the journal for the pod's row.
+"""Ages of placed pods, rounded to ten seconds; a change is recorded in the journal for the pod's node.
 
 Ages are computed only while they are in use. Creation times are whole seconds, so ages change at whole seconds.
 """
@@ -18,7 +18,7 @@ from policysched.state.tables.journal import Aspect, Journal
 
 
 class PodAges:
-    """The age of each placed pod in steps of ten seconds, kept up to date while a rule uses this object."""
+    """The age of each placed pod, rounded to ten seconds and kept up to date while a rule uses this object."""
 
     __slots__ = ("__weakref__", "_journal", "_pods", "_steps")
 
@@ -28,14 +28,14 @@ class PodAges:
         self._steps: NDArray[np.float64] = np.zeros(0)
 
     def exact(self, seconds: float) -> NDArray[np.float64]:
-        """Return the ages of all placed pods at a time, without rounding to steps.
+        """Return the ages of all placed pods at a given time, without rounding.
 
         Shapes: (P,). Missing: minus infinity.
         """
         return seconds - self._pods.created(np.flatnonzero(self._pods.rows >= 0))
 
     def advance(self, seconds: float) -> float:
-        """Record the rows whose pods' ages changed in the journal; return the time of the next whole second.
+        """Record in the journal the nodes on which rounded pod ages changed; return the time of the next whole second.
 
         Cost: O(pods).
         """
@@ -51,7 +51,7 @@ class PodAges:
 
 
 class PodAgeTable:
-    """Creates the `PodAges` that all users share; they exist as long as a user refers to them."""
+    """Creates one `PodAges` object that all users share, and that exists as long as any of them refers to it."""
 
     __slots__ = ("_held", "_journal", "_pods", "_time")
 

@@ -1,4 +1,4 @@
-"""`PodKinds`: groups of signatures whose pods have the same weight in a counter, computed once per group."""
+"""`PodKinds`: placed pods grouped so that all pods of a group have equal weight in a counter, computed once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from policysched.state.placed.pods import PlacedPod
 
 
 class Alike(NamedTuple):
-    """Describes how a pod counter groups pods of equal weight, so that it computes one weight for each group.
+    """How a pod counter groups pods into kinds of equal weight, so that one weight is computed for each kind.
 
     Args:
         kind: Returns the kind of a pod: pods of equal kinds have equal weights.
@@ -25,7 +25,7 @@ class Alike(NamedTuple):
 
 
 class PodKinds(list[PlacedPod]):
-    """One placed pod of each kind, whose pods have equal weight in a counter; valid until signatures change.
+    """One placed pod of each kind; all pods of a kind have equal weight in a counter.
 
     Args:
         present: A pod of each signature.
@@ -46,13 +46,13 @@ class PodKinds(list[PlacedPod]):
                 of_signature.append(place)
         self.signatures = np.array(signatures, np.intp)
         self.of_signature = np.array(of_signature, np.intp)
-        """The index of the kind of each signature."""
+        """The index of the kind of each signature (set of alike pods); its pods are all of one kind."""
         self.read: dict[Hashable, Any] = {}
-        """The values that were read from the pods, cached for other counters."""
+        """Values that were read from the pods, cached for other counters that group pods in the same way."""
 
 
 def weigh_by_kind(placed: Sequence[PlacedPod], alike: Alike | None) -> Sequence[float | None]:
-    """Return the weights of pods, computed once for each kind of pod; for each pod if `alike` is None."""
+    """Return the weights of pods in a counter, computed once for each kind of pod; each None if `alike` is None."""
     if alike is None:
         return [None] * len(placed)
     kinds = [alike.kind(one) for one in placed]

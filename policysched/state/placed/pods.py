@@ -1,4 +1,4 @@
-"""`PodTable`: the placed and assumed pods by row. `PodSignatures`: the signatures of these pods.
+"""`PodTable`: the placed and assumed pods of each node. `PodSignatures`: sets of pods that rules treat alike.
 
 Finished pods are omitted. The pods of a row are in the order of their arrival. Each pod has a slot in arrays such as
 `rows` and `signatures`, for computations over all pods; free slots are reused.
@@ -27,14 +27,14 @@ _ENCODER = msgspec.json.Encoder(order="deterministic")
 
 
 class PlacedPod(msgspec.Struct, gc=False):
-    """A placed or assumed pod, with its row."""
+    """A placed or assumed pod, with the row of its node."""
 
     pod: Pod
     row: int
     pod_resources: PodResources
     assumed: bool
     signature: int = -1
-    """The number of the pod's signature; -1 if no placed pod has the signature."""
+    """The number of the pod's signature, which alike pods share; -1 if no placed pod has the signature."""
     slot: int = -1
     """Index of the pod in the arrays of the pod table."""
 
@@ -45,7 +45,7 @@ def pod_id(pod: Pod) -> str:
 
 
 class PodTable:
-    """Placed and assumed pods, by identity and by row, with columns of their values.
+    """Placed and assumed pods, by identity and by node's row, with arrays of their values.
 
     Shapes: `rows` and `signatures` (P,), one element per slot; a free slot has the row −1.
     """
@@ -65,15 +65,15 @@ class PodTable:
         self._free = list(range(FIRST_SLOTS - 1, -1, -1))
 
     def on_row(self, row: int) -> list[PlacedPod]:
-        """Return the pods on a row."""
+        """Return the pods on the node of a row."""
         return list(self._by_row.get(row, {}).values())
 
     def has_row(self, row: int) -> bool:
-        """Return whether any pod is on the row."""
+        """Return whether any pod is on the node of a row."""
         return row in self._by_row
 
     def insert(self, identity: str, placed: PlacedPod) -> None:
-        """Add a placed pod to its row and to the columns."""
+        """Add a placed pod to its node and to the arrays."""
         self.by_id[identity] = placed
         self._by_row.setdefault(placed.row, {})[identity] = placed
         if not self._free:
@@ -84,7 +84,7 @@ class PodTable:
         self._starts[placed.slot] = np.nan
 
     def remove(self, identity: str) -> PlacedPod:
-        """Remove a placed pod from its row and return it."""
+        """Remove a placed pod from its node and return the pod."""
         placed = self.by_id.pop(identity)
         self.rows[placed.slot] = -1
         self.by_slot[placed.slot] = None
@@ -96,7 +96,7 @@ class PodTable:
         return placed
 
     def replace(self, identity: str, version: PlacedPod) -> None:
-        """Replace a placed pod by a version with another signature; it becomes the last pod of its row."""
+        """Replace a placed pod by a version with another signature; it becomes the last pod of its node."""
         placed = self.by_id.pop(identity)
         pods, slot = self._by_row[placed.row], placed.slot
         del pods[identity]
@@ -105,12 +105,12 @@ class PodTable:
         self._starts[slot] = np.nan
 
     def update(self, placed: PlacedPod, pod: Pod) -> None:
-        """Replace a placed pod by a version with the same row and signature."""
+        """Replace a placed pod by a version with the same node and signature (labels, requests, …)."""
         placed.pod, placed.assumed = pod, False
         self._starts[placed.slot] = np.nan
 
     def starts(self, slots: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Return the start times of the pods with given slots; infinity for a pod that has not started.
+        """Return the start times of the pods with given indexes (slots); infinity for a pod that has not started.
 
         Units: seconds since 1970.
         """
@@ -127,7 +127,7 @@ class PodTable:
         return self._created[slots]
 
     def terminating(self, slots: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Return a mask of the pods with given slots that are being deleted."""
+        """Return a mask of the pods with given indexes (slots) that are being deleted."""
         self._read(slots)
         return self._going[slots]
 
@@ -155,28 +155,28 @@ class PodTable:
 
 
 class PodSignatures:
-    """The signatures of placed pods, numbered from 0; numbers of signatures without pods are reused."""
+    """The signatures of placed pods (one for all pods with equal labels, affinity, requests, …), by number."""
 
     __slots__ = ("_by_priority", "_columns", "_columns_of", "_counts", "_free", "_ids", "_keys", "_spaces",
                  "present", "stamp")  # fmt: skip
 
     def __init__(self) -> None:
         self.present: list[PlacedPod | None] = []
-        """One pod of each signature; None for an unused number. Row and `assumed` of the pod have no meaning."""
+        """One pod of each signature (alike pods); None for an unused number. Its row and `assumed` mean nothing."""
         self.stamp = 0
-        """A stamp that changes if a signature is added or removed."""
+        """A number that changes if a signature (set of alike pods) is added or removed."""
         self._ids: dict[Hashable, int] = {}
         self._keys: list[Hashable] = []
         self._counts: list[int] = []
         self._free: list[int] = []
         self._spaces: dict[str, dict[int, None]] = {}
         self._by_priority: dict[int, int] = {}
-        """Number of signatures of each priority."""
+        """Number of signatures (sets of alike pods) of each priority."""
         self._columns: dict[str, NDArray[np.int64]] = {}
         self._columns_of = -1
 
     def priorities(self) -> NDArray[np.int64]:
-        """Return the priority of the pods of each signature; undefined for unused numbers.
+        """Return the priority of the pods of each signature (alike pods); undefined for unused numbers.
 
         Shapes: (S,).
         Cost: O(signatures) after a signature was added or removed.
@@ -188,7 +188,7 @@ class PodSignatures:
         return min(self._by_priority, default=math.inf)
 
     def amounts(self, resource: str) -> NDArray[np.int64]:
-        """Return the amount of a resource that the pods of each signature request; undefined for unused numbers."""
+        """Return the amount of a resource that pods of each signature (alike pods) request; undefined if unused."""
         return self._column(resource, lambda placed: dict(placed.pod_resources.amounts).get(resource, 0))
 
     def _column(self, key: str, value: Callable[[PlacedPod], int]) -> NDArray[np.int64]:
@@ -202,19 +202,19 @@ class PodSignatures:
         return found
 
     def of_namespace(self, namespace: str) -> Collection[int]:
-        """Return the signatures of the placed pods in a namespace."""
+        """Return the signatures (sets of alike pods) of the placed pods in a namespace."""
         return self._spaces.get(namespace, {})
 
     def find(self, placed: PlacedPod) -> int:
-        """Return the number of a pod's signature; −1 if no placed pod has this signature."""
+        """Return the number of a pod's signature; −1 if no placed pod is alike."""
         return self.number(signature_key(placed))
 
     def number(self, key: Hashable) -> int:
-        """Return the number of the signature with a key; −1 if no placed pod has this signature."""
+        """Return the number of the signature (set of alike pods) with a key; −1 if no placed pod has it."""
         return self._ids.get(key, -1)
 
     def enter(self, placed: PlacedPod) -> tuple[int, bool]:
-        """Count a pod in its signature; return the signature's number, and whether the signature is new."""
+        """Count a placed pod in its signature; return the signature's number, and whether no pod had it before."""
         key = signature_key(placed)
         signature = self._ids.get(key)
         if signature is not None:
@@ -223,7 +223,7 @@ class PodSignatures:
         return self._appear(key, placed), True
 
     def leave(self, signature: int) -> bool:
-        """Remove a pod from the count of its signature; return whether the pod was the last one."""
+        """Remove a pod from the count of its signature; return whether it was the last of these alike pods."""
         self._counts[signature] -= 1
         if self._counts[signature]:
             return False
@@ -265,7 +265,7 @@ class PodSignatures:
 
 
 def signature_key(placed: PlacedPod) -> Hashable:
-    """Return the key of a pod's signature: all fields that rules about other pods may read."""
+    """Return a pod's signature: all fields that rules about other pods may read, as a hashable key."""
     metadata, spec = placed.pod.metadata, placed.pod.spec
     owner = next(((one.kind, one.name) for one in metadata.owner_references if one.controller), None)
     return (
@@ -283,19 +283,19 @@ def signature_key(placed: PlacedPod) -> Hashable:
 
 
 class Measured(NamedTuple):
-    """A pod's requests, and the key of its signature."""
+    """A pod's requests, and its signature (all fields that rules about other pods may read) as a key."""
 
     resources: PodResources
     signature_key: Hashable
 
 
 def measure(pod: Pod, resources: PodResources) -> Measured:
-    """Return a pod's requests and the key of its signature."""
+    """Return a pod's requests, and its signature (all fields that rules about other pods may read) as a key."""
     return Measured(resources, signature_key(PlacedPod(pod, -1, resources, assumed=True)))
 
 
 def has_another_signature(old: Pod, new: Pod) -> bool:
-    """Return whether a placed pod's signature may differ between two versions, apart from its requests."""
+    """Return whether a field that rules about other pods read may differ between two versions, besides requests."""
     before, after = old.metadata, new.metadata
     return (
         before.labels != after.labels

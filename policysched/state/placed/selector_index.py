@@ -1,4 +1,4 @@
-"""Keys for an index of label selectors: a namespace, and a label value that the selector requires.
+"""Keys with which label selectors are indexed: a namespace, and a label value that the selector requires.
 
 A pod finds the selectors that may match it by its own namespace and labels. A found selector must still be evaluated.
 """
@@ -16,7 +16,7 @@ IndexKey = tuple[str | None, str | None, str | None]
 """A namespace, a label key and a label value; None for a part that may have any value."""
 ANYTHING: IndexKey = (None, None, None)
 MOST = 64
-"""Maximum number of index keys of one selector; a selector with more gets less precise keys."""
+"""Maximum number of index keys of one selector; a selector that needs more gets less precise keys."""
 MOST_PER_TERM = 4
 """Maximum number of index keys of one affinity term, lower than `MOST` because there are many terms."""
 
@@ -42,13 +42,13 @@ def index_keys_of_selector(
 
 
 def index_keys_of_peers(peers: PeerSelector) -> list[IndexKey]:
-    """Return the index keys of an affinity term; a namespaceSelector is treated as matching any namespace."""
+    """Return the index keys of an affinity term; a term with a namespaceSelector gets keys for any namespace."""
     named = peers.namespace_selector.selects_nothing
     return index_keys_of_selector(peers.pods, peers.namespaces if named else None, MOST_PER_TERM)
 
 
 def narrowest(of: Iterable[list[IndexKey]]) -> list[IndexKey]:
-    """Return the most precise of several lists of index keys, for selectors that must all match one pod.
+    """Return the most precise list of index keys among several, for selectors that must all match one pod.
 
     Only the first `MOST` lists are compared.
     """
@@ -59,13 +59,13 @@ def narrowest(of: Iterable[list[IndexKey]]) -> list[IndexKey]:
 
 
 def index_keys_of_pod(namespace: str, labels: Mapping[str, str]) -> list[IndexKey]:
-    """Return all index keys that a selector which matches a pod can have."""
+    """Return all keys under which a selector can be indexed that matches a pod with this namespace and labels."""
     pairs: list[tuple[str | None, str | None]] = [(None, None), *labels.items()]
     return [(inside, key, value) for inside in (namespace, None) for key, value in pairs]
 
 
 def index_keys_met(namespace: str, labels: Mapping[str, str], filed: Collection[Any]) -> list[IndexKey]:
-    """Return those index keys in `filed` that a selector which matches a pod can have.
+    """Return the keys in `filed` under which a selector can be indexed that matches a pod.
 
     Cost: O(labels of the pod) or O(index keys of the index), whichever is less.
     """
@@ -80,7 +80,7 @@ def _is_met(index_key: IndexKey, namespace: str, labels: Mapping[str, str]) -> b
 
 
 def demanded_labels(selector: LabelMatcher, most: int | None = None) -> list[tuple[str, str]] | None:
-    """Return the label values, as pairs of key and value, of which a pod needs one to match a selector.
+    """Return label values, as (key, value), of which a pod must have one so that a selector can match it.
 
     Missing: None if the selector requires no listed value, or more than `most` (`MOST` by default).
     """

@@ -1,4 +1,4 @@
-"""`SignatureLabels`: labels of signatures as columns, on which a selector is evaluated once per label value.
+"""`SignatureLabels`: labels of placed pods as columns, on which a selector is evaluated once per label value.
 
 If all placed pods have different labels, as in a StatefulSet, there are as many signatures as pods. A label has a
 column as long as the column is in use.
@@ -18,27 +18,27 @@ from policysched.state.placed.pods import PlacedPod
 from policysched.state.tables.label_columns import FIRST_SIZE, Chosen, LabelColumn, LabelColumns, Labels, keep, restrict
 
 MOST_HELD = 64
-"""Maximum number of label columns that one pod counter keeps in use; a counter that needs more keeps none."""
+"""Maximum number of label columns that one pod counter keeps alive; a counter that needs more keeps none."""
 FEW = 64
-"""Number of signatures up to which a selector is evaluated signature by signature, without label columns."""
+"""Number of signatures (sets of alike pods) up to which a selector is evaluated one by one, without columns."""
 NAMESPACE: Final = "namespace"
 LEAVING: Final = "leaving"
 """Name of the column for pods that are being deleted."""
 
 
 class SetOfNamespaces(Protocol):
-    """Protocol of a set of namespaces in which each namespace has a number."""
+    """Protocol of a set of namespaces, in which each namespace is represented by a number."""
 
     @property
     def numbers(self) -> Mapping[str, int]:
-        """The number of each namespace; several sets share this mapping."""
+        """The number of each namespace; several sets share this dictionary."""
 
     def holding(self, numbers: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Return which of the given namespace numbers the set contains; it never contains −1. Shapes: (K,)."""
+        """Return which of the given namespaces, by number, are in the set; −1 never is. Shapes: (K,)."""
 
 
 class SignatureLabels:
-    """The labels of all signatures as columns, on which selectors are evaluated for all signatures at once.
+    """Labels of placed pods, stored once per signature (alike pods), for evaluating selectors on all pods at once.
 
     Args:
         present: A pod of each signature, None for free numbers; it may grow.
@@ -53,19 +53,19 @@ class SignatureLabels:
         self._held: weakref.WeakValueDictionary[str, LabelColumn] = weakref.WeakValueDictionary()
         self._columns = LabelColumns(self._labels, self._held)
         self._others: weakref.WeakValueDictionary[str, LabelColumn] = weakref.WeakValueDictionary()
-        """The columns for namespaces and for pods that are being deleted."""
+        """The columns for the namespaces of pods, and for pods that are being deleted."""
         self._asked: dict[str, LabelColumn] = {}
-        """The columns of `_others` that the current evaluation has used."""
+        """The columns of `_others` that the current evaluation of selectors has used."""
         self._prepared: dict[str, LabelColumn] = {}
-        """The label columns for the current evaluation."""
+        """The label columns that the current evaluation of selectors uses."""
         self._meant: dict[SetOfNamespaces, Chosen] = {}
-        """For each set of namespaces, mask of the values in the namespaces' column, in the current evaluation."""
+        """For each set of namespaces in the current evaluation, which values of the namespaces' column are in it."""
         self._numbers: dict[int, tuple[Mapping[str, int], NDArray[np.intp]]] = {}
-        """For the current evaluation, the number that the sets give to each value of the namespaces' column."""
+        """For the current evaluation, the number that sets of namespaces give to each value of their column."""
         self._used: Chosen = np.zeros(FIRST_SIZE, np.bool_)
 
     def appear(self, signature: int, placed: PlacedPod) -> None:
-        """Add the signature of a newly placed pod to the existing columns.
+        """Add the labels of a newly placed pod, whose signature is new, to the columns.
 
         Cost: O(columns) or O(labels), whichever is less.
         """
@@ -78,7 +78,7 @@ class SignatureLabels:
                 column.put(signature, value)
 
     def vanish(self, signature: int, placed: PlacedPod) -> None:
-        """Remove a signature from the columns, because no placed pod has the signature any more.
+        """Remove the labels of a signature (alike pods) from the columns, because its last pod was removed.
 
         Cost: O(columns) or O(labels), whichever is less.
         """
@@ -89,7 +89,7 @@ class SignatureLabels:
             column.drop(signature)
 
     def present(self) -> Chosen:
-        """Return a mask of the signatures in use.
+        """Return a mask of the signatures (sets of alike pods) that placed pods have.
 
         Shapes: (S,).
         """
@@ -97,27 +97,27 @@ class SignatureLabels:
         return self._used[: len(self._present)].copy()
 
     def prepare(self, selectors: Iterable[LabelMatcher]) -> None:
-        """Create the columns of all labels that some selectors read, before the selectors are evaluated.
+        """Create the columns of all labels that the given selectors read, before the selectors are evaluated.
 
         Cost: if a column is missing, O(labels of all signatures) at most, once for all selectors.
         """
         self._prepared |= self._columns.of_selectors(selectors)
 
     def prepared(self) -> tuple[LabelColumn, ...]:
-        """End an evaluation; return the columns that it used, which the caller keeps alive."""
+        """End an evaluation of selectors; return the columns that it used, which the caller keeps alive."""
         prepared, asked = set(self._prepared.values()), self._asked
         self._prepared, self._asked, self._meant, self._numbers = {}, {}, {}, {}
         return (*(prepared if len(prepared) <= MOST_HELD else ()), *asked.values())
 
     def restrict(self, chosen: Chosen, selector: LabelMatcher) -> None:
-        """Remove from a mask the signatures that a selector does not match; `prepare` must have got the selector.
+        """Remove from a mask the signatures (alike pods) that a selector, passed to `prepare` before, does not match.
 
         Shapes: chosen (S,).
         """
         restrict(chosen, selector, self._prepared)
 
     def select(self, chosen: Chosen, selector: LabelMatcher, beside: Iterable[LabelMatcher] = ()) -> None:
-        """Remove from a mask the signatures that a selector does not match; create missing columns if needed.
+        """Remove from a mask the signatures (alike pods) that a selector does not match; create missing columns.
 
         Args:
             chosen: The signatures.
@@ -136,7 +136,7 @@ class SignatureLabels:
             chosen[signature] = placed is not None and selector.matches_at_once(placed.pod.metadata.labels)
 
     def within(self, chosen: Chosen, namespaces: SetOfNamespaces | None, also: Collection[str] = ()) -> None:
-        """Remove from a mask the signatures of pods outside of the given namespaces.
+        """Remove from a mask the signatures (alike pods) whose pods are outside of the given namespaces.
 
         Args:
             chosen: The signatures.
@@ -156,7 +156,7 @@ class SignatureLabels:
         keep(chosen, column.objects[meant[column.codes]])
 
     def _numbered(self, numbers: Mapping[str, int], column: LabelColumn) -> NDArray[np.intp]:
-        """Return the number of each namespace in the column; −1 for a namespace that is not in `numbers`."""
+        """Return the number, in `numbers`, of each namespace in a column; −1 for a namespace without a number."""
         known = self._numbers.get(id(numbers))
         if known is None:
             found = np.array([numbers.get(name, -1) for name in column.numbers], np.intp)
@@ -164,7 +164,7 @@ class SignatureLabels:
         return known[1]
 
     def in_namespace(self, chosen: Chosen, name: str) -> None:
-        """Remove from a mask the signatures of pods outside of one namespace.
+        """Remove from a mask the signatures (alike pods) whose pods are outside of one namespace.
 
         Shapes: chosen (S,).
         """
@@ -172,14 +172,14 @@ class SignatureLabels:
         keep(chosen, column.objects[column.numbered((name,))[column.codes]])
 
     def staying(self, chosen: Chosen) -> None:
-        """Remove from a mask the signatures of pods that are being deleted.
+        """Remove from a mask the signatures (alike pods) whose pods are being deleted.
 
         Shapes: chosen (S,).
         """
         chosen[self._other(LEAVING).objects] = False
 
     def add_by_label(self, totals: NDArray[np.int64], label: str, weighted: Iterable[tuple[LabelMatcher, int]]) -> int:
-        """Add to the totals of signatures the weights of the matching selectors, which read one common label.
+        """Add to the sums of signatures (alike pods) the weights of matching selectors, which all read one label.
 
         Args:
             totals: The sums of weights, to which the result is added later.
@@ -212,7 +212,7 @@ class SignatureLabels:
         )
 
     def _other(self, kind: str) -> LabelColumn:
-        """Return the column for namespaces, or for pods that are being deleted."""
+        """Return the column with the namespaces of pods, or the column of pods that are being deleted."""
         column = self._asked[kind] if kind in self._asked else self._others.get(kind)
         if column is None:
             column = LabelColumn()
@@ -229,7 +229,7 @@ class SignatureLabels:
 
 
 def _value(kind: str, placed: PlacedPod) -> str | None:
-    """Return a pod's value in the column for namespaces or for pods that are being deleted; None without value."""
+    """Return a pod's value in the column `kind`: its namespace, or "" if it is being deleted; None without a value."""
     metadata = placed.pod.metadata
     if kind == NAMESPACE:
         return metadata.namespace

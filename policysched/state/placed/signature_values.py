@@ -1,4 +1,4 @@
-"""`SignatureValues`: the signatures by a value of their pods, for counters that count pods with one value.
+"""`SignatureValues`: finds placed pods that have a certain value, such as of a label, for counters of such pods.
 
 A rule such as "pods with the same label as this pod" has a counter for each pod class; the index finds the few
 signatures with the value. An index exists as long as a counter uses it.
@@ -12,11 +12,11 @@ from typing import NamedTuple
 from policysched.state.placed.pods import PlacedPod
 
 Read = Callable[[PlacedPod], Hashable]
-"""Function that returns the indexed value of a pod; it reads only fields that the pod's signature includes."""
+"""Function that returns the indexed value of a pod, from fields in which alike pods (a signature) are equal."""
 
 
 class SignatureValues:
-    """An index of the signatures by a value of their pods.
+    """An index from a value of pods, such as a label's, to the signatures (sets of alike pods) with the value.
 
     Args:
         read: Returns the value of a pod.
@@ -34,13 +34,13 @@ class SignatureValues:
                 self.appear(signature, placed)
 
     def appear(self, signature: int, placed: PlacedPod) -> SharedValue:
-        """Add a signature to the index; return the value of its pods."""
+        """Add a new signature (set of alike pods) to the index; return the value of its pods."""
         value = self._values[signature] = self._read(placed)
         self._by_value.setdefault(value, {})[signature] = None
         return SharedValue(self, value)
 
     def vanish(self, signature: int) -> None:
-        """Remove a signature from the index, because no placed pod has the signature any more."""
+        """Remove a signature (set of alike pods) from the index, because its last pod was removed."""
         if signature not in self._values:
             return
         value = self._values.pop(signature)
@@ -50,19 +50,19 @@ class SignatureValues:
             del self._by_value[value]
 
     def having(self, value: Hashable) -> Collection[int]:
-        """Return the signatures whose pods have a given value."""
+        """Return the signatures (sets of alike pods) of the placed pods with a given value."""
         return self._by_value.get(value, ())
 
 
 class SharedValue(NamedTuple):
-    """A value of pods, with the index that has the signatures of these pods."""
+    """A value of placed pods, and the index that finds the pods with this value."""
 
     signatures: SignatureValues
     value: Hashable
 
 
 class Demand(NamedTuple):
-    """A value that every pod counted by a pod counter has.
+    """A value that all pods which a pod counter counts have in common.
 
     Args:
         key: Identifies `read`: equal keys share an index.

@@ -1,4 +1,4 @@
-"""`AgeTable`: the ages of nodes in steps of ten seconds. `ClusterTime`: the time that decisions read.
+"""`AgeTable`: the ages of nodes, rounded to ten seconds. `ClusterTime`: the time that decisions read.
 
 The steps of a node begin at its creation. A node without a creation time, or with a creation time in the future, has
 the age 0.
@@ -23,11 +23,11 @@ from policysched.state.tables.journal import Aspect, Journal
 from policysched.state.tables.nodes import NodeTable
 
 STEP = 10.0
-"""Step to whose multiples ages are rounded down. Units: seconds."""
+"""Ages are rounded down to multiples of this time. Units: seconds."""
 
 
 class NodeAges:
-    """The age of each node by row, kept up to date as long as a user refers to this object."""
+    """The age of each node, by row, kept up to date as long as a user refers to this object."""
 
     __slots__ = ("__weakref__", "_ages", "_created", "_journal")
 
@@ -45,14 +45,14 @@ class NodeAges:
         return self._ages.data
 
     def exact(self, seconds: float) -> NDArray[np.float64]:
-        """Return the ages of all nodes at a time, without rounding to steps.
+        """Return the ages of all nodes at a given time, without rounding.
 
         Shapes: (capacity,). Missing: minus infinity.
         """
         return seconds - self._created.data
 
     def store(self, row: int, created: float, now: float) -> float:
-        """Set the creation time of a row's node; return the time of the next change of its rounded age."""
+        """Set the creation time of the node in a row; return the time at which its rounded age changes next."""
         if created != self._created.data[row]:
             self._created.data[row] = created
             self._ages.data[row] = age(created, now)
@@ -60,7 +60,7 @@ class NodeAges:
         return created + (math.floor((now - created) / STEP) + 1) * STEP if math.isfinite(created) else math.inf
 
     def advance(self, seconds: float) -> float:
-        """Update all ages at a time; record changed rows in the journal, and return the time of the next change."""
+        """Compute all ages for a time; record changed nodes in the journal, and return when an age changes next."""
         created = self._created.data
         known = np.flatnonzero(np.isfinite(created))
         steps = np.floor((seconds - created[known]) / STEP)
@@ -72,7 +72,7 @@ class NodeAges:
 
 
 class AgeTable:
-    """Creates the `NodeAges` that all users share; they exist as long as a user refers to them."""
+    """Creates one `NodeAges` object that all users share, and that exists as long as any of them refers to it."""
 
     def __init__(self, columns: ColumnSet, nodes: NodeTable, journal: Journal, time: ClusterTime) -> None:
         self._columns = columns
@@ -82,12 +82,12 @@ class AgeTable:
         self._held: weakref.ref[NodeAges] | None = None
 
     def held(self) -> NodeAges:
-        """Return an array of node ages that the table keeps up to date until the caller drops the array."""
+        """Return the ages of nodes, which stay up to date as long as the caller refers to the returned object."""
         ages = self._held() if self._held is not None else None
         return ages if ages is not None else self._make()
 
     def store(self, row: int, node: Node | None) -> None:
-        """Set the node of a row, whose age is computed from now on; None removes the node."""
+        """Set the node of a row, so that its age is computed; None removes the node."""
         ages = self._held() if self._held is not None else None
         if ages is not None:
             self._time.expect(ages.store(row, _created(node), self._time.seconds))
@@ -103,7 +103,7 @@ class AgeTable:
 
 
 def age(created: float, now: float) -> float:
-    """Return the age at a time of an object created at another time, rounded down to steps. Units: seconds."""
+    """Return the age, at time `now`, of an object created at time `created`, rounded down to steps. Units: seconds."""
     return max(math.floor((now - created) / STEP) * STEP, 0.0) if math.isfinite(created) else 0.0
 
 
@@ -113,10 +113,10 @@ def _created(node: Node | None) -> float:
 
 
 class Timed(Protocol):
-    """Protocol of objects that `ClusterTime` updates when its time changes; they support weak references."""
+    """Protocol of objects that change with time, which `ClusterTime` updates; they support weak references."""
 
     def advance(self, seconds: float) -> float:
-        """Update the object for a time, which may be earlier than before; return the time of its next change."""
+        """Update the object for a time, which may be earlier than before; return the time at which it changes next."""
 
 
 class ClusterTime:
@@ -130,17 +130,17 @@ class ClusterTime:
         self._timed: weakref.WeakSet[Timed] = weakref.WeakSet()
 
     def move(self, seconds: float) -> None:
-        """Set the time and update all objects that change with it; the time may be earlier than before."""
+        """Set the time, which may go back, and update all objects that change with time."""
         earlier = seconds < self.seconds
         self.seconds = seconds
         if seconds >= self._due or earlier:
             self._due = min((one.advance(seconds) for one in self._timed), default=math.inf)
 
     def include(self, timed: Timed) -> None:
-        """Update an object at each change of the time from now on."""
+        """Update an object whenever the time changes, from now on."""
         self._timed.add(timed)
         self.expect(timed.advance(self.seconds))
 
     def expect(self, seconds: float) -> None:
-        """Record the time at which an included object changes next, so that it is updated then."""
+        """Record when an object that `include` added changes next, so that the object is updated then."""
         self._due = min(self._due, seconds)

@@ -1,4 +1,4 @@
-"""`AmountTables`: allocatable and requested resources of nodes. `PortTable`: host ports in use.
+"""`AmountTables`: allocatable and requested resources of nodes. `PortTable`: host ports in use on nodes.
 
 A resource has a place, the same in all three tables, from its first use until no node has any of it. The resources of
 `ALWAYS` keep their places; cpu and memory are adjacent, so that most pods read a slice. Place 0 means all other
@@ -48,12 +48,12 @@ Places = slice | NDArray[np.intp]
 CPU: Final = 1
 MEMORY: Final = 2
 ALWAYS: Final = ("cpu", "memory", "ephemeral-storage")
-"""The resources that always have a place (a row in the tables), even if no node has them."""
+"""The resources that have a row in the matrices of amounts even if no node has them."""
 FIRST_PLACES: Final = 1 + len(ALWAYS)
 WIDEST: Final = 2**56 - 1
 """Largest amount, 64Pi bytes, of which percentages fit into 64 bits, so that fast arithmetic is exact."""
 MOST_KNOWN: Final = 64
-"""Maximum number of resource lists whose places are cached; beyond it, the cache is emptied."""
+"""Maximum number of lists of resources whose matrix rows are cached; beyond it, the cache is emptied."""
 NOTHING: Final[Mapping[str, int]] = {}
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - a wildcard to compare with, nothing is bound to it
 HostPort = tuple[str, str, int]
@@ -61,62 +61,62 @@ HostPort = tuple[str, str, int]
 Port = tuple[str, int]
 """A host port without its address: protocol and port number."""
 FEW = 8
-"""Number of rows up to which host ports are compared row by row instead of with arrays."""
+"""Number of nodes up to which host ports are compared node by node instead of with arrays."""
 
 
 class AmountTables:
-    """Allocatable, requested, and minimum-adjusted requested amounts of nodes, by place of the resource and by row."""
+    """Allocatable and requested amounts as matrices: a row for each resource (its place), a column for each node."""
 
     def __init__(self, columns: ColumnSet) -> None:
         self.stamp = 0
-        """A stamp that changes if a node has a new resource, or the place of a resource changes."""
+        """A number that changes if a node gets a resource that no node had, or a resource changes its matrix row."""
         self.odd = False
-        """Whether any amount was ever below 0 or above `WIDEST`."""
+        """Whether any amount was ever negative or above `WIDEST`, so that fast arithmetic may be wrong."""
         self._columns = columns
         self._names = ["", *ALWAYS]
         self._places = {name: place for place, name in enumerate(self._names) if place}
         self._offers = [0] * FIRST_PLACES
-        """For each place, the number of rows whose node has the resource of the place."""
+        """For each matrix row (place of a resource), the number of nodes that have the resource."""
         self._known: dict[tuple[str, ...], Places] = {}
-        """The places for each list of resources, cached until `stamp` changes."""
+        """For each queried list of resources, their places in the matrices, cached until `stamp` changes."""
         self._idle: dict[int, dict[str, int]] = {}
-        """The allocatable amounts of resources without a place, by row."""
+        """By node's row, the allocatable amounts of resources that were never queried and have no matrix row."""
         self._idle_on: Counter[str] = Counter()
-        """Number of rows whose node has each resource without a place."""
+        """For each resource without a matrix row, the number of nodes that have the resource."""
         self._unplaced: dict[int, dict[str, int]] = {}
-        """The requested amounts of resources without a place, by row; amounts of 0 are left out."""
+        """By node's row, the requested amounts (other than 0) of resources without a matrix row."""
         self._owing: dict[int, int] = {}
-        """Number of negative amounts among `_unplaced`, by row; such sums exceeded 64 bits."""
+        """By node's row, the number of negative amounts in `_unplaced`, from sums that exceeded 64 bits."""
         self._allocatable = columns.new(np.int64, depth=FIRST_PLACES)
         self._requested = columns.new(np.int64, depth=FIRST_PLACES)
         self._counted = columns.new(np.int64, depth=FIRST_PLACES)
 
     @property
     def allocatable(self) -> Amounts:
-        """The allocatable amounts; 0 for a resource that a node does not have."""
+        """The allocatable amounts by resource and node; 0 for a resource that a node does not have."""
         return self._allocatable.data
 
     @property
     def requested(self) -> Amounts:
-        """The requested amounts: sums over placed and assumed pods."""
+        """The requested amounts by resource and node: sums over placed and assumed pods."""
         return self._requested.data
 
     @property
     def counted(self) -> Amounts:
-        """The requested amounts with kube-scheduler's minimum per pod (NonZeroRequested)."""
+        """The requested amounts by resource and node, with kube-scheduler's minimum per pod (NonZeroRequested)."""
         return self._counted.data
 
     @property
     def owing(self) -> Mapping[int, int]:
-        """The rows with a negative requested amount of a resource that no node has."""
+        """The rows of nodes with a negative requested amount (after an overflow) of a resource that no node has."""
         return self._owing
 
     def place(self, resource: str) -> int:
-        """Return the place of a resource, 0 if no node has the resource; the call may replace the tables."""
+        """Return the matrix row (place) of a resource, 0 if no node has it; the call may replace the matrices."""
         return self._places.get(resource) or (self._add(resource) if resource in self._idle_on else 0)
 
     def places(self, resources: tuple[str, ...]) -> Places:
-        """Return the places of resources, as a slice if they are adjacent; valid until the next change."""
+        """Return the matrix rows of resources, as a slice if they are adjacent; valid until the next change."""
         found = self._known.get(resources)
         if found is None:
             found = _together([self.place(one) for one in resources])
@@ -126,16 +126,16 @@ class AmountTables:
         return found
 
     def unplaced(self, row: int) -> Mapping[str, int]:
-        """Return the requested amounts on a row of the resources that no node has."""
+        """Return the requested amounts, on the node of a row, of resources without a matrix row."""
         return self._unplaced.get(row, NOTHING)
 
     def requested_on(self, row: int, resource: str) -> int:
-        """Return the requested amount of any resource on a row."""
+        """Return the amount of a resource that the pods on one node request."""
         place = self.place(resource)
         return self._requested.data.item(place, row) if place else self.unplaced(row).get(resource, 0)
 
     def requested_of(self, resource: str, rows: Rows) -> Amounts:
-        """Return the requested amounts of any resource on rows. Read-only.
+        """Return the amounts of a resource that the pods on each of some nodes request. Read-only.
 
         Shapes: R rows -> (R,).
         """
@@ -147,7 +147,7 @@ class AmountTables:
         return np.array([self.unplaced(row).get(resource, 0) for row in numbers], np.int64)
 
     def store(self, row: int, amounts: Mapping[str, int]) -> None:
-        """Set the allocatable amounts of a row."""
+        """Set the allocatable amounts of the node in a row."""
         allocatable, places = self._allocatable.data, self._places
         had = [self._names[place] for place in allocatable[:, row].nonzero()[0].tolist()]
         has = {name: amount for name, amount in amounts.items() if amount and name in places}
@@ -165,7 +165,7 @@ class AmountTables:
                 self._remove(name)
 
     def take(self, row: int, pod_resources: PodResources, count: int) -> None:
-        """Add a pod's requests to the requested amounts of a row; `count` -1 subtracts them."""
+        """Add a pod's requests to the requested amounts of its node; `count` -1 subtracts them."""
         requested, counted = self._requested.data, self._counted.data
         for resource, amount in pod_resources.amounts:
             place = self._places.get(resource)
@@ -182,14 +182,14 @@ class AmountTables:
         counted[MEMORY, row] = memory if 0 <= memory <= WIDEST else self._sum(memory)
 
     def _sum(self, total: int) -> int:
-        """Return a requested amount wrapped to 64 bits; record if it is below 0 or above `WIDEST`."""
+        """Return a requested amount wrapped to 64 bits; if it is negative or above `WIDEST`, set `odd`."""
         if 0 <= total <= WIDEST:
             return total
         self.odd = True
         return wrap(total)
 
     def _keep_idle(self, row: int, amounts: dict[str, int]) -> None:
-        """Store a row's allocatable amounts of resources that have no place yet."""
+        """Store a node's allocatable amounts of resources that have no matrix row yet."""
         for name in self._idle.pop(row, NOTHING):
             self._idle_on[name] -= 1
             if not self._idle_on[name]:
@@ -201,7 +201,7 @@ class AmountTables:
             self._idle_on.update(amounts.keys())
 
     def _add(self, name: str) -> int:
-        """Give a resource a place, with its allocatable and requested amounts; return the place."""
+        """Give a resource a matrix row with its allocatable and requested amounts; return the row."""
         place = self._places[name] = len(self._names)
         self._names.append(name)
         self._offers.append(self._idle_on.pop(name))
@@ -219,7 +219,7 @@ class AmountTables:
         return place
 
     def _remove(self, name: str) -> None:
-        """Remove a resource from the tables; the last resource gets the freed place."""
+        """Remove the matrix row of a resource; the last resource gets the freed row."""
         place, last = self._places.pop(name), len(self._names) - 1
         requested = self._requested.data[place]
         for row in requested.nonzero()[0].tolist():
@@ -237,12 +237,12 @@ class AmountTables:
         self._changed()
 
     def _changed(self) -> None:
-        """Change the stamp and drop cached places, because places or resources changed."""
+        """Change `stamp` and drop cached places, because resources or their matrix rows changed."""
         self._known.clear()
         self.stamp += 1
 
     def _put(self, row: int, resource: str, amount: int) -> None:
-        """Set the requested amount on a row of a resource without a place."""
+        """Set the requested amount, on the node of a row, of a resource without a matrix row."""
         amounts = self._unplaced.setdefault(row, {})
         before = amounts.pop(resource, 0)
         if amount:
@@ -271,7 +271,7 @@ def are_ordinary(amounts: Iterable[int]) -> bool:
 
 
 def at(table: Amounts, places: Places, rows: Rows) -> Amounts:
-    """Return the amounts at some places of a table on some rows; read-only.
+    """Return the part of a matrix of amounts (resources by nodes) for some resources and nodes; read-only.
 
     Shapes: k places, R rows -> (k, R).
     """
@@ -321,23 +321,23 @@ _BY_RULE: Final[Mapping[AmountsInUse, PodPartCache[PodResources]]] = {
 
 
 def pod_resources_by(in_use: AmountsInUse) -> PodPartCache[PodResources]:
-    """Return the function that returns a pod's `PodResources`, cached for pods with equal requests."""
+    """Return the function that returns a pod's requests and host ports, cached for pods with equal requests."""
     return _BY_RULE[in_use]
 
 
 class PortTable:
-    """The host ports in use on each node, by port and row."""
+    """The host ports that pods use on each node."""
 
     __slots__ = ("_on_row", "_used")
 
     def __init__(self) -> None:
         self._used: dict[Port, dict[int, dict[str, int]]] = {}
-        """For each port and row, how many pods use the port at each address."""
+        """For each port and node's row, how many pods use the port at each address."""
         self._on_row: dict[int, dict[Port, dict[str, int]]] = {}
-        """The dictionaries of `_used`, by row and port."""
+        """The innermost dictionaries of `_used`, by node's row and port."""
 
     def taken(self, wanted: WantedPorts, rows: Rows, size: int) -> NDArray[np.bool_]:
-        """Return a mask of the rows on which a wanted host port conflicts with a port in use.
+        """Return a mask of the nodes on which a wanted host port conflicts with a port in use.
 
         Args:
             wanted: The ports.
@@ -357,7 +357,7 @@ class PortTable:
         return found[rows]
 
     def uses(self, wanted: WantedPorts, row: int) -> int:
-        """Return the number of host ports in use on a row that conflict with wanted ports.
+        """Return how many host ports in use on one node conflict with the wanted ports.
 
         Cost: O(ports of the row) or O(wanted ports), whichever is less.
         """
@@ -374,7 +374,7 @@ class PortTable:
         )
 
     def add(self, row: int, ports: Iterable[HostPort], count: int = 1) -> None:
-        """Record that a pod on a row uses host ports; `count` -1 records that the pod no longer uses them."""
+        """Record that a pod uses host ports on its node; `count` -1 records that it no longer uses them."""
         for address, protocol, number in ports:
             port = protocol, number
             addresses = self._used.setdefault(port, {}).setdefault(row, {})
@@ -394,12 +394,12 @@ class PortTable:
             del self._on_row[row]
 
     def __len__(self) -> int:
-        """Return the number of host ports that are in use on any row."""
+        """Return the number of different host ports that are in use on any node."""
         return len(self._used)
 
 
 class WantedPorts:
-    """The host ports that a pod requests, for finding conflicts with ports in use."""
+    """The host ports that a pod requests, for comparison with ports in use."""
 
     __slots__ = ("__weakref__", "addresses")
 

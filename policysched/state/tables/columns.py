@@ -1,4 +1,4 @@
-"""`Column`: a growing array with one element per row. `ColumnSet`: all columns of a cluster. Array functions.
+"""`Column`: a growing array with one element per node. `ColumnSet`: all columns of a cluster. Array functions.
 
 A column's `data` has an element for each row of the capacity and is replaced when the capacity grows, so callers read
 it again after each change and slice it to the rows in use.
@@ -21,7 +21,7 @@ from policysched.model.quantity import MIN
 
 FIRST_CAPACITY = 64
 RowNumbers = NDArray[np.intp]
-"""Row numbers in NumPy's index type."""
+"""Numbers of rows, each of which has the values of one node, in NumPy's index type."""
 Rows = slice | RowNumbers
 NO_ROWS: Final[RowNumbers] = np.zeros(0, np.intp)
 Whole = NDArray[np.int64]
@@ -30,13 +30,13 @@ IntegerT = TypeVar("IntegerT", bound=np.integer[Any])
 BEYOND: Final = 2.0**63
 """Smallest float that is larger than every int64."""
 BYTES_PER_ARRAY, BYTES_PER_VALUE = 1024, 8
-"""Estimated memory of an array over all rows: per array, and per row. Units: bytes."""
+"""Estimated memory of an array over all nodes: per array, and per element. Units: bytes."""
 _SMALL: Final = 64
-"""Largest number up to which `counted` uses an array with one element for each number."""
+"""Largest number for which `counted` always uses an array with one element for each possible number."""
 
 
 class Column:
-    """A growing array with one element per row; with a depth, a matrix of several such arrays."""
+    """A growing array with one element per node (row); with a depth, a matrix of several such arrays."""
 
     __slots__ = ("__weakref__", "data", "fill")
 
@@ -46,29 +46,29 @@ class Column:
 
     @property
     def codes(self) -> NDArray[Any]:
-        """The elements, as the interner codes that the column uses."""
+        """The elements, if these are the numbers that an `Interner` gives to texts or other values."""
         return self.data
 
     def resize(self, depth: int) -> None:
-        """Set the number of arrays in the matrix; new arrays have the fill value."""
+        """Set the number of arrays in the matrix; new arrays are filled with the default element."""
         have, capacity = self.data.shape
         data = np.full((depth, capacity), self.fill, self.data.dtype)
         data[: min(have, depth)] = self.data[:depth]
         self.data = data
 
     def widen(self, capacity: int) -> None:
-        """Set a larger capacity; new elements have the fill value."""
+        """Set a larger number of elements (capacity); new elements are the default element."""
         data = np.full((*self.data.shape[:-1], capacity), self.fill, self.data.dtype)
         data[..., : self.data.shape[-1]] = self.data
         self.data = data
 
     def narrow(self, capacity: int) -> None:
-        """Reduce the capacity; elements beyond it are dropped."""
+        """Set a smaller number of elements (capacity); elements beyond it are dropped."""
         self.data = self.data[..., :capacity].copy()
 
 
 class ColumnSet:
-    """All columns of a cluster, which have equal capacity; a column without users is dropped."""
+    """All columns of a cluster, which have the same number of elements; a column without users is dropped."""
 
     __slots__ = ("_columns", "capacity")
 
@@ -77,7 +77,7 @@ class ColumnSet:
         self._columns: weakref.WeakSet[Column] = weakref.WeakSet()
 
     def new(self, dtype: type[np.generic], fill: float = 0, *, depth: int = 0) -> Column:
-        """Add a column whose elements have one value.
+        """Create a column (array over nodes) whose elements all have the value `fill`.
 
         Shapes: data (capacity,), with a depth (depth, capacity).
         """
@@ -86,13 +86,13 @@ class ColumnSet:
         return column
 
     def grow(self) -> None:
-        """Double the capacity of all columns."""
+        """Double the number of elements of all columns."""
         self.capacity *= 2
         for column in list(self._columns):
             column.widen(self.capacity)
 
     def shrink(self, rows: int) -> None:
-        """Halve the capacity of all columns as often as `rows` rows still fit."""
+        """Halve the number of elements of all columns as often as `rows` elements still fit."""
         while self.capacity > FIRST_CAPACITY and rows <= self.capacity // 2:
             self.capacity //= 2
         for column in list(self._columns):
@@ -100,7 +100,7 @@ class ColumnSet:
 
     @property
     def count(self) -> int:
-        """Number of columns that users refer to."""
+        """Number of columns that are still in use."""
         return len(self._columns)
 
 
@@ -116,7 +116,7 @@ def distinct(numbers: NDArray[IntegerT]) -> NDArray[IntegerT]:
 
 
 def distinct_places(numbers: NDArray[IntegerT]) -> tuple[NDArray[IntegerT], NDArray[np.intp]]:
-    """Return the distinct values of an integer array, ascending, and the index of each number among them.
+    """Return the distinct values of an integer array, ascending, and for each element the index of its value.
 
     Shapes: (R,) -> (V,), (R,).
     """
@@ -129,7 +129,7 @@ def distinct_places(numbers: NDArray[IntegerT]) -> tuple[NDArray[IntegerT], NDAr
 
 
 def counted(numbers: NDArray[IntegerT]) -> tuple[list[int], list[int]]:
-    """Return the distinct values of a non-negative integer array, ascending, and how often each occurs.
+    """Return the distinct values of a non-negative integer array, ascending, and how often each value occurs.
 
     Shapes: (R,) -> V and V of them.
     """
@@ -173,7 +173,7 @@ def from_floats(values: Floats) -> Whole:
 
 
 def memory_of(arrays: int, rows: int) -> int:
-    """Return the estimated memory of arrays over all rows. Units: bytes.
+    """Return the estimated memory of a number of arrays with one element per node. Units: bytes.
 
     Units: bytes.
     """

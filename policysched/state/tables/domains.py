@@ -1,4 +1,4 @@
-"""Topology domains: each value of a node label has a number, so that sums by domain are array operations.
+"""Topology domains: each value of a node label gets a number, so that sums over domains are array operations.
 
 The values are numbered from 1; 0 means that a row does not have the label. If most numbers are unused, all values are
 numbered again, and `Domains.numbers_stamp` changes.
@@ -23,42 +23,42 @@ _READ = int(Aspect.LABELS | Aspect.PRESENCE)
 
 
 class Grouping(abc.ABC):
-    """The topology domain of each row, as consecutive numbers; `refresh` before reading."""
+    """The number of each node's topology domain, by row; call `refresh` before reading."""
 
     __slots__ = ("__weakref__", "_alone", "_alone_at", "_nodes", "of_row", "stamp")
 
     def __init__(self, nodes: NodeTable) -> None:
         self.stamp = 0
-        """A stamp that changes if the domain of a row may have changed, or a number was added."""
+        """A number that changes if a node may have changed its domain, or a domain was added."""
         self.of_row: NDArray[np.intp] = np.zeros(0, np.intp)
-        """The domain of each row. Shapes: (capacity,)."""
+        """The number of the topology domain of each node, by row. Shapes: (capacity,)."""
         self._nodes = nodes
         self._alone, self._alone_at = True, -1
 
     @abc.abstractmethod
     def refresh(self) -> None:
-        """Update the topology domains of rows whose nodes changed."""
+        """Update the topology domains of nodes that changed."""
 
     @property
     @abc.abstractmethod
     def count(self) -> int:
-        """Number of domain numbers, including the number for rows without a domain."""
+        """Number of topology domains plus 1, for nodes outside of all domains."""
 
     @property
     def size(self) -> int:
-        """Number of rows in use."""
+        """Number of rows in use; each has the values of one node, or is free."""
         return self._nodes.size
 
     @property
     def alone(self) -> bool:
-        """Whether each domain has at most one row, as for host names; rows without the label are ignored."""
+        """Whether each domain has at most one node, as for host names; nodes without the label are ignored."""
         if self._alone_at != self.stamp:
             self._alone = int(np.bincount(self.of_row)[NO_DOMAIN + 1 :].max(initial=0)) <= 1
             self._alone_at = self.stamp
         return self._alone
 
     def rows_in(self, chosen: NDArray[np.bool_]) -> RowNumbers:
-        """Return the rows in use whose domain is in a mask, in ascending order.
+        """Return the rows of the nodes whose domain is in a mask, in ascending order.
 
         Args:
             chosen: Whether each domain is chosen.
@@ -77,7 +77,7 @@ class Domains(Grouping):
         super().__init__(nodes)
         self.key = key
         self.numbers_stamp = 0
-        """A stamp that changes if a number may stand for another value than before."""
+        """A number that changes if a domain number may stand for another label value than before."""
         self._journal = journal
         self._numbers: dict[int, int] = {}
         self._seen = 0
@@ -86,23 +86,23 @@ class Domains(Grouping):
 
     @property
     def count(self) -> int:
-        """Number of domain numbers, including the number for rows without the label."""
+        """Number of topology domains plus 1, for nodes without the label."""
         return len(self._numbers) + 1
 
     @property
     def codes(self) -> NDArray[np.int32]:
-        """The interner code of each domain's label value."""
+        """For each topology domain, the number that the `Interner` of texts gives to the label value."""
         return np.fromiter(self._numbers, np.int32, len(self._numbers))
 
     def number(self, value: str) -> int:
-        """Return the domain number of a label value; a value without a number gets one."""
+        """Return the number of the topology domain with a label value; a new value gets a number."""
         known = len(self._numbers)
         number = self._number(self._nodes.strings.code(value))
         self.stamp += len(self._numbers) > known
         return number
 
     def refresh(self) -> None:
-        """Update the domains of the rows whose labels changed.
+        """Update the topology domains of the nodes whose labels changed.
 
         Cost: O(changed rows).
         """
@@ -147,7 +147,7 @@ class Domains(Grouping):
 
 
 class DomainTable:
-    """Creates the topology domains of each label in use, and shares them between users."""
+    """Creates the topology domains of each node label in use, and shares them between users."""
 
     def __init__(self, nodes: NodeTable, journal: Journal) -> None:
         self._nodes = nodes
@@ -155,7 +155,7 @@ class DomainTable:
         self._by_key: weakref.WeakValueDictionary[str, Domains] = weakref.WeakValueDictionary()
 
     def of(self, key: str) -> Domains:
-        """Return the topology domains of a label; all users get the same object."""
+        """Return the topology domains of a node label; all users get the same object."""
         domains = self._by_key.get(key)
         if domains is None:
             domains = self._by_key[key] = Domains(key, self._nodes, self._journal)

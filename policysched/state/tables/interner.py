@@ -1,4 +1,4 @@
-"""`Interner`: gives values integer codes, which columns compare. `TextColumns`: texts such as labels as columns.
+"""`Interner`: gives values integer codes, which arrays store. `TextColumns`: texts of nodes, such as labels, as codes.
 
 If most codes are in no column any more, they are reused, and `stamp` changes. Codes in the columns that the
 interner knows stay valid; other stored codes are invalid after that.
@@ -20,25 +20,25 @@ from policysched.state.tables.columns import Column, ColumnSet
 
 T = TypeVar("T", bound=Hashable)
 MISSING: Final = -1
-"""The code, in a column, of a row without a value."""
+"""The code that stands for no value, such as for a node without the label."""
 UNKNOWN: Final = -2
-"""A code that no column contains, for comparisons with a value that has no code."""
+"""A code that is stored nowhere, for comparisons with a value that has no code."""
 SPARE: Final = 1024
-"""Number of unused codes that an interner keeps before it searches for unused codes."""
+"""Number of codes from which an interner searches for unused codes."""
 MAX_KEYS = 1024
-"""Maximum number of columns for labels, for annotations and for other texts; beyond it, the oldest is dropped."""
+"""Maximum number of arrays for labels, for annotations, and for other texts; beyond it, the oldest is dropped."""
 
 
 class Holder(Protocol):
-    """Protocol of objects, such as columns, that use codes of an interner."""
+    """Protocol of objects that store codes of an `Interner` (numbers that stand for values), such as columns."""
 
     @property
     def codes(self) -> NDArray[np.integer]:
-        """The codes that the object uses; MISSING may be among them."""
+        """The codes that the object stores; MISSING may be among them."""
 
 
 class Interner(Generic[T]):
-    """Gives each value an integer code from 0 on; a code that no holder uses any more can be used again.
+    """Gives each value an integer code from 0 on; a code that no object stores any more can be used again.
 
     Args:
         spare: Number of codes that are always kept.
@@ -48,13 +48,13 @@ class Interner(Generic[T]):
 
     def __init__(self, spare: int = SPARE) -> None:
         self.stamp = 0
-        """A stamp that changes if codes may have got other values."""
+        """A number that changes if a code may stand for another value than before."""
         self._codes: dict[T, int] = {}
         self._values: list[T | None] = []
         self._free: list[int] = []
         self._holders: weakref.WeakSet[Holder] = weakref.WeakSet()
         self._spare = self._most = spare
-        """Number of codes at which the interner next searches for unused codes."""
+        """Number of codes from which the interner searches for unused codes."""
 
     def code(self, value: T) -> int:
         """Return the code of a value; a value without a code gets one."""
@@ -68,15 +68,15 @@ class Interner(Generic[T]):
         return self._codes.get(value, MISSING)
 
     def sought(self, value: T) -> int:
-        """Return the code of a value for comparisons with columns; UNKNOWN for a value without a code."""
+        """Return the code of a value, to compare it with stored codes; UNKNOWN for a value without a code."""
         return self._codes.get(value, UNKNOWN)
 
     def value(self, code: int) -> T:
-        """Return the value of a code."""
+        """Return the value that a code stands for."""
         return cast("T", self._values[code])
 
     def hold(self, holder: Holder) -> None:
-        """Keep the codes that a holder, such as a column, uses, as long as the holder exists."""
+        """Keep the codes that an object, such as a column, stores, as long as the object exists."""
         self._holders.add(holder)
 
     @property
@@ -85,7 +85,7 @@ class Interner(Generic[T]):
         return len(self._codes)
 
     def tidy(self) -> None:
-        """Drop the codes that no holder uses, if at least half of the codes may be unused.
+        """Drop the codes that no object stores, if at least half of the codes may be unused.
 
         Do not call it during a computation, which may use codes that no holder has.
         Cost: O(1), occasionally O(elements of the holders).
@@ -133,18 +133,18 @@ class Strings(Interner[str]):
     __slots__ = ()
 
     def text(self, code: int) -> str:
-        """Return the text of a code."""
+        """Return the text that a code stands for."""
         return self.value(code)
 
 
 class TextColumns:
-    """Columns of text codes by key, such as a label key; each row has one text for each of its keys."""
+    """For each label key (or annotation key): an array with the code of each node's value."""
 
     __slots__ = ("_by_key", "_columns", "_empty", "_rows_with", "_strings", "stamp")
 
     def __init__(self, columns: ColumnSet, strings: Strings) -> None:
         self.stamp = 0
-        """A stamp that changes if the first row gets a key, or the last row loses it."""
+        """A number that changes if the first node gets a key, or the last node loses it."""
         self._columns = columns
         self._strings = strings
         self._by_key: dict[str, Column] = {}
@@ -152,15 +152,15 @@ class TextColumns:
         self._rows_with: dict[str, int] = {}
 
     def __contains__(self, key: str) -> bool:
-        """Return whether any row has a text for the key."""
+        """Return whether any node has a value for the key."""
         return key in self._rows_with
 
     def __len__(self) -> int:
-        """Return the number of text columns."""
+        """Return the number of keys for which an array exists."""
         return len(self._by_key)
 
     def column(self, key: str, maps: Sequence[Mapping[str, str]]) -> Column:
-        """Return the column of a key; create it from the texts of all rows at the first use.
+        """Return the array of codes for a key; create it from the texts of all nodes at the first use.
 
         Shapes: data (capacity,) int32 codes.
         Missing: -1.
@@ -184,7 +184,7 @@ class TextColumns:
         return column
 
     def store(self, row: int, old: Mapping[str, str], texts: Mapping[str, str]) -> None:
-        """Write the texts of a row into the columns; `old` has the row's previous texts."""
+        """Write the texts of a node into the arrays; `old` has the texts that the node had before."""
         if old.keys() != texts.keys():
             self._count(old, texts)
         for key, column in self._by_key.items():
@@ -192,7 +192,7 @@ class TextColumns:
             column.data[row] = MISSING if value is None else self._strings.code(value)
 
     def _count(self, old: Mapping[str, str], texts: Mapping[str, str]) -> None:
-        """Update how many rows have each key, and drop the columns of keys that no row has."""
+        """Update how many nodes have each key, and drop the arrays of keys that no node has."""
         rows_with, known = self._rows_with, len(self._rows_with)
         for key in texts.keys() - old.keys():
             rows_with[key] = rows_with.get(key, 0) + 1

@@ -1,4 +1,4 @@
-"""Journal of changed rows with the aspects that changed, by which caches update themselves.
+"""Journal of changed nodes, each with the parts that changed (such as labels), by which caches update themselves.
 
 A cache remembers a position; `since` gives the rows that changed after it. Positions that fell out of the ring
 answer None, which means: recompute everything. That keeps the journal's memory fixed however long a cache sleeps.
@@ -18,11 +18,11 @@ RING = 1 << 15
 
 
 class Aspect(IntFlag):
-    """The aspects of a node that can change; plugins declare which aspects they read."""
+    """The parts of a node that can change, as bits; plugins declare which of them they read."""
 
     NONE = 0
     PRESENCE = 1
-    """The node was added, removed or replaced, so that every aspect may have changed."""
+    """The node was added, removed or replaced, so that all other parts may have changed too."""
     LABELS = 2
     """The labels or annotations of the node."""
     TAINTS = 4
@@ -52,7 +52,7 @@ class Aspect(IntFlag):
 
 
 ABOUT_PODS = Aspect.USAGE | Aspect.PORTS | Aspect.PODS
-"""The aspects of a row that change if a pod is placed on the node or removed from it."""
+"""The parts of a node that change if a pod is placed on the node or removed from it."""
 ABOUT_NODES = int(Aspect.PRESENCE | Aspect.LABELS | Aspect.TAINTS)
 
 
@@ -69,7 +69,7 @@ ASPECTS = {
 
 
 def aspects_of(action: Action) -> Aspect:
-    """Return the aspects of a row that an update of its node changes."""
+    """Return the changed parts of a node (journal bits) for an update of the Node object."""
     aspects = Aspect.NONE
     for part, aspect in ASPECTS.items():
         if action & part:
@@ -78,13 +78,13 @@ def aspects_of(action: Action) -> Aspect:
 
 
 class Journal:
-    """Log of the most recent changes, each with row and aspects; positions in the log only increase."""
+    """Log of the latest changes of nodes: the node's row, and the parts that changed; positions in it only increase."""
 
     __slots__ = ("_aspects", "_rows", "about_nodes", "position")
 
     def __init__(self) -> None:
         self.about_nodes = 0
-        """The position after the newest entry about the presence, labels or taints of a node.
+        """The position after the newest entry in which a node was added, removed or changed its labels or taints.
 
         What reads nothing else need not look at placements, which are nearly all entries.
         """
@@ -93,7 +93,7 @@ class Journal:
         self.position = 0
 
     def note(self, row: int, aspects: int) -> None:
-        """Record that some aspects of a row changed."""
+        """Record that some parts of a node changed, given its row."""
         slot = self.position & (RING - 1)
         self._rows[slot] = row
         self._aspects[slot] = aspects
@@ -102,7 +102,7 @@ class Journal:
             self.about_nodes = self.position
 
     def note_all(self, rows: NDArray[np.integer], aspects: int) -> None:
-        """Record that some aspects of many rows changed."""
+        """Record that the same parts of many nodes changed, given their rows."""
         count = rows.size
         kept = rows[max(0, count - RING) :]
         slots = (self.position + count - kept.size + np.arange(kept.size)) & (RING - 1)
@@ -113,12 +113,12 @@ class Journal:
             self.about_nodes = self.position
 
     def forget(self) -> None:
-        """Drop all entries because row numbers changed, so that every cache is recomputed."""
+        """Drop all entries because the rows of nodes changed, so that every cache is recomputed."""
         self.position += RING + 1
         self.about_nodes = self.position
 
     def since(self, position: int) -> tuple[RowNumbers, NDArray[np.int32]] | None:
-        """Return rows and aspects that were recorded from a position on, oldest first; None if entries were dropped.
+        """Return the changed nodes' rows, and changed parts, since a position; None if entries were dropped.
 
         Shapes: two arrays (E,) of the same length; a row may occur several times.
         """

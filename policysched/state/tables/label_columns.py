@@ -1,4 +1,4 @@
-"""`LabelColumns`: labels of numbered objects as columns, on which a selector is evaluated once per label value.
+"""`LabelColumns`: labels of many objects as arrays, on which a selector is evaluated once for each label value.
 
 A label has a column from the first selector that reads it on. All labels that no object has share an empty column.
 """
@@ -16,12 +16,12 @@ from policysched.state.tables.sparse import is_sparse
 
 FIRST_SIZE: Final = 16
 Chosen = NDArray[np.bool_]
-"""Mask of selected objects, by object number."""
+"""Mask of selected objects, by the number of the object."""
 Labels = Mapping[str, str]
 
 
 class LabelColumn:
-    """The column of one label: the objects that have the label, and the number of each object's value.
+    """One label of many numbered objects: the objects that have the label, and the code of each object's value.
 
     Args:
         absent: For an empty column: the number of labels that share it.
@@ -34,7 +34,7 @@ class LabelColumn:
     def __init__(self, absent: int = 0) -> None:
         self.absent = absent
         self.numbers: dict[str, int] = {}
-        """The number that the column gives to each label value."""
+        """The code that stands for each value of the label."""
         self._objects: NDArray[np.intp] = np.zeros(FIRST_SIZE, np.intp)
         self._codes: NDArray[np.intp] = np.zeros(FIRST_SIZE, np.intp)
         self._count = 0
@@ -50,11 +50,11 @@ class LabelColumn:
 
     @property
     def codes(self) -> NDArray[np.intp]:
-        """The number of the value of each object that has the label."""
+        """The code of the label value of each object that has the label."""
         return self._codes[: self._count]
 
     def fill(self, objects: Sequence[int], values: Iterable[str]) -> None:
-        """Add many objects with their values of the label to an empty column."""
+        """Add many objects with their label values to an empty column."""
         size = max(FIRST_SIZE, len(objects))
         self._objects, self._codes = np.zeros(size, np.intp), np.zeros(size, np.intp)
         numbers = self.numbers
@@ -64,7 +64,7 @@ class LabelColumn:
         self._places = dict(zip(objects, range(self._count), strict=True))
 
     def put(self, number: int, value: str) -> None:
-        """Add an object with its value of the label. Cost: O(1)."""
+        """Add an object with its label value. Cost: O(1)."""
         place = self._count
         if place == self._objects.size:
             self._objects = np.concatenate((self._objects, np.zeros_like(self._objects)))
@@ -74,7 +74,7 @@ class LabelColumn:
         self._count += 1
 
     def drop(self, number: int) -> None:
-        """Remove an object if it is in the column. Cost: O(1), occasionally O(objects)."""
+        """Remove an object, if it has the label. Cost: O(1), occasionally O(objects)."""
         place = self._places.pop(number, None)
         if place is None:
             return
@@ -92,7 +92,7 @@ class LabelColumn:
         self.numbers = {values[code]: number for number, code in enumerate(kept.tolist())}
 
     def numbered(self, values: Iterable[str]) -> Chosen:
-        """Return a mask, over the numbers of values, of the values in `values`."""
+        """Return a mask of the codes of the given label values."""
         found: Chosen = np.zeros(len(self.numbers), np.bool_)
         numbers = self.numbers
         found[[numbers[value] for value in values if value in numbers]] = True
@@ -100,7 +100,7 @@ class LabelColumn:
 
 
 class LabelColumns:
-    """The columns of all labels that selectors read, for numbered objects such as signatures.
+    """The labels of numbered objects, such as namespaces: one `LabelColumn` for each label that selectors read.
 
     Args:
         objects: Returns the objects with their labels.
@@ -119,7 +119,7 @@ class LabelColumns:
         return len(self._columns)
 
     def appear(self, number: int, labels: Labels) -> None:
-        """Add a new object with its labels to the columns.
+        """Add a new object with its labels to the columns of these labels.
 
         Cost: O(columns) or O(labels), whichever is less.
         """
@@ -143,7 +143,7 @@ class LabelColumns:
                 column.drop(number)
 
     def of_selectors(self, selectors: Iterable[LabelMatcher]) -> Mapping[str, LabelColumn]:
-        """Return the columns of the labels that selectors read; labels that no object has share one empty column.
+        """Return the columns of the labels that selectors read; labels that no object has share an empty column.
 
         Cost: if a column is missing, O(labels of all objects) at most, once for all labels.
         """
@@ -153,7 +153,7 @@ class LabelColumns:
         return found | self._made(missing) if missing else found
 
     def _made(self, missing: set[str]) -> dict[str, LabelColumn]:
-        """Create the columns of the given labels."""
+        """Create the columns of the given labels from all objects."""
         entries: dict[str, tuple[list[int], list[str]]] = {}
         for number, labels in self._objects():
             if labels.keys().isdisjoint(missing):
@@ -172,14 +172,14 @@ class LabelColumns:
         return made
 
     def _met(self, labels: Labels) -> list[str]:
-        """Return the labels of an object for which a column exists."""
+        """Return the labels of an object that have a column."""
         if len(labels) <= len(self._columns):
             return [key for key in labels if key in self._columns]
         return [key for key in tuple(self._columns) if key in labels]
 
 
 def restrict(chosen: Chosen, selector: LabelMatcher, columns: Mapping[str, LabelColumn]) -> None:
-    """Remove from a mask the objects that a selector does not match.
+    """Remove from a mask of objects those that a label selector does not match.
 
     Args:
         chosen: The objects.
@@ -212,14 +212,14 @@ def restrict(chosen: Chosen, selector: LabelMatcher, columns: Mapping[str, Label
 
 
 def keep(chosen: Chosen, objects: NDArray[np.intp]) -> None:
-    """Remove from a mask all objects except given objects. Shapes: chosen (S,), objects (K,)."""
+    """Remove from a mask of objects all except the given objects. Shapes: chosen (S,), objects (K,)."""
     kept = objects[chosen[objects]]
     chosen[:] = False
     chosen[kept] = True
 
 
 def _by_label(requirements: Iterable[LabelRequirement]) -> Mapping[str, Sequence[LabelRequirement]]:
-    """Return requirements grouped by label."""
+    """Return label requirements grouped by label."""
     stated: dict[str, list[LabelRequirement]] = {}
     for one in requirements:
         stated.setdefault(one.key, []).append(one)

@@ -1,4 +1,4 @@
-"""`Metrics`: the metrics of nodes as columns; NaN without a value, or if it is older than a policy allows.
+"""`Metrics`: metric values of nodes; NaN if a node has no value, or a value older than the policy allows.
 
 Values are stored by node name, also for nodes that are added later. Each metric and maximum age in use has a column.
 """
@@ -25,7 +25,7 @@ NO_SAMPLES: Mapping[str, Sample] = MappingProxyType({})
 
 
 class MetricColumn:
-    """The value of a metric by row; NaN if the value is too old. Units: those of the metrics server."""
+    """The value of a metric for each node; NaN if the value is too old. Units: those of the metrics server."""
 
     __slots__ = ("__weakref__", "_at", "_data", "_journal", "_max_age", "_values")
 
@@ -36,25 +36,25 @@ class MetricColumn:
 
     @property
     def data(self) -> NDArray[np.float64]:
-        """The value of the metric on each row; NaN without a value.
+        """The value of the metric for each node, by row; NaN without a value.
 
         Shapes: (capacity,). Missing: NaN.
         """
         return self._data.data
 
     def advance(self, seconds: float) -> float:
-        """Remove the values that are too old at a time; return the time at which the next value becomes too old."""
+        """Remove the values that are too old at a given time; return when the next value becomes too old."""
         at = self._at.data
         fresh = at >= seconds - self._max_age
         self._show(np.where(fresh, self._values.data, math.nan))
         return float(at.min(initial=math.inf, where=fresh)) + self._max_age
 
     def fill(self, row: int, sample: Sample | None) -> None:
-        """Set the value of a row, or None; the column contains it from the next `advance` on."""
+        """Store the value of a node, or None; `data` shows it from the next `advance` on."""
         self._values.data[row], self._at.data[row] = (math.nan, -math.inf) if sample is None else sample
 
     def put(self, row: int, sample: Sample | None, seconds: float) -> float:
-        """Set the value of a row at once; return the time at which the value becomes too old."""
+        """Set the value of a node at once; return the time at which the value becomes too old."""
         self.fill(row, sample)
         if sample is None or sample.at < seconds - self._max_age:
             self._put(row, math.nan)
@@ -77,7 +77,7 @@ class MetricColumn:
 
 
 class Metrics:
-    """The latest values of all metrics, and the columns in use."""
+    """The latest values of all metrics for all nodes, and the arrays that are in use."""
 
     def __init__(self, columns: ColumnSet, nodes: NodeTable, journal: Journal, time: ClusterTime) -> None:
         self._columns = columns
@@ -87,10 +87,10 @@ class Metrics:
         self._samples: dict[MetricKey, Mapping[str, Sample]] = {}
         self._held: weakref.WeakValueDictionary[tuple[MetricKey, float], MetricColumn] = weakref.WeakValueDictionary()
         self.problems: dict[MetricKey, str] = {}
-        """Problems in the latest answers about metrics."""
+        """For each metric whose latest answer reported a problem, the problem's text."""
 
     def column(self, key: MetricKey, max_age: float) -> MetricColumn:
-        """Return the column of a metric, which stays up to date as long as the caller refers to it.
+        """Return the values of a metric by node, which stay up to date as long as the caller refers to the object.
 
         Args:
             key: The metric.
@@ -100,7 +100,7 @@ class Metrics:
         return column if column is not None else self._make(key, max_age)
 
     def take(self, answer: MetricAnswer) -> Change:
-        """Store the values in a metric source's answer; the returned change has an action if any value changed."""
+        """Store the values of a metric source's answer; return a change, with action NONE if no value changed."""
         self._say(answer.key, answer.problem)
         if answer.samples is None:
             return Change(Resource.METRICS, Action.NONE, metric=answer.key)
@@ -113,14 +113,14 @@ class Metrics:
         return Change(Resource.METRICS, action, metric=answer.key)
 
     def keep(self, keys: Collection[MetricKey]) -> None:
-        """Remove the values of all metrics that are not in `keys`."""
+        """Remove the values of all metrics except the given metrics."""
         for key in self._samples.keys() - keys:
             del self._samples[key]
         for key in self.problems.keys() - keys:
             del self.problems[key]
 
     def store(self, row: int, name: str | None) -> None:
-        """Set the name of the node in a row; None if the row has no node."""
+        """Set the name of the node in a row, whose metric values are then used; None if the row has no node."""
         if not self._held:
             return
         for (key, _), column in list(self._held.items()):

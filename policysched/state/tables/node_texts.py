@@ -1,4 +1,4 @@
-"""Columns of texts of nodes besides labels: conditions, addresses, versions, values and effects of taints.
+"""Texts of nodes besides labels, as columns: conditions, addresses, versions, values and effects of taints.
 
 A text gets a column when a rule first reads it; nodes that are stored later update the column. Rules can compute keys
 from pods, so only the columns used last are kept.
@@ -20,14 +20,14 @@ EFFECTS: Final = ("NoExecute", "NoSchedule", "PreferNoSchedule")
 
 
 class NodeText(NamedTuple):
-    """Identity of a column: a kind of text, and a key such as the type of a condition."""
+    """A text that nodes have, such as the status of a condition: the kind of text, and a key such as the type."""
 
     kind: str
     key: str = ""
 
 
 def strongest_taint(taints: Iterable[Taint], key: str) -> Taint | None:
-    """Return the taint of a key; of several taints with the key, the taint with the strongest effect."""
+    """Return the taint with a key; of several, the taint with the strongest effect."""
     found = [taint for taint in taints if taint.key == key]
     return min(found, key=lambda taint: EFFECTS.index(taint.effect) if taint.effect in EFFECTS else len(EFFECTS),
                default=None)  # fmt: skip
@@ -62,11 +62,11 @@ TEXTS: Final[Mapping[str, Callable[[Node, str], str | None]]] = {
     "container_runtime_version": _runtime_version,
     "os_image": lambda node, _: node.status.node_info.os_image or None,
 }
-"""Function for each kind of text that reads the text of a node; None if the node has no such text."""
+"""For each kind of text, a function that reads the text from a Node; None if the node has no such text."""
 
 
 class NodeTexts:
-    """The columns of node texts that rules read; each is created at its first use.
+    """The texts of nodes that rules read, one array over nodes for each text, created at its first use.
 
     Shapes: data (capacity,) int32 codes.
     Missing: −1.
@@ -80,11 +80,11 @@ class NodeTexts:
         self._by_text: dict[NodeText, Column] = {}
 
     def __len__(self) -> int:
-        """Return the number of columns of node texts."""
+        """Return the number of texts for which an array exists."""
         return len(self._by_text)
 
     def column(self, text: NodeText, nodes: Iterable[Node | None]) -> Column:
-        """Return the column of a node text, such as a condition's status; create it at the first use.
+        """Return the array with the codes of a text, such as a condition's status; create it at the first use.
 
         Cost: O(1), at the first use O(nodes).
         """
@@ -95,7 +95,7 @@ class NodeTexts:
         return column
 
     def store(self, row: int, node: Node | None) -> None:
-        """Write the texts of a row's node; None clears the row."""
+        """Write the texts of a node into the arrays; None clears the row."""
         for text, column in self._by_text.items():
             column.data[row] = MISSING if node is None else self._code(text, node)
 

@@ -1,4 +1,4 @@
-"""`NodeTable`: nodes as columns; rows of deleted nodes are reused. `ImageTable`: the images on nodes.
+"""`NodeTable`: values of nodes as arrays; a deleted node's row is reused. `ImageTable`: the images on nodes.
 
 A row may have pods without a node: the node was deleted before its pods, or is not known yet. Such a row is not
 `present`, is not evaluated, and keeps its counts for the node. The order of rows never affects results.
@@ -30,18 +30,18 @@ from policysched.state.tables.node_texts import NodeText, NodeTexts
 
 NO_TEXTS: Mapping[str, str] = {}
 SPARE_SETS: Final = 64
-"""Number of sets of taints, and of features, that keep their code after their last node was deleted."""
+"""Number of different sets of taints, and of features, that keep their code after no node has them any more."""
 NOTHING = 0
 """Code of the empty set of taints, and of the empty set of features."""
 EVERY: Final = slice(None)
 MOST_SPARE: Final = 4
-"""The table is shrunk if at most 1/`MOST_SPARE` of its rows are in use."""
+"""The arrays are shrunk if at most 1/`MOST_SPARE` of their rows are in use."""
 KEPT = 64
-"""Maximum number of images for which the array of rows is cached."""
+"""Maximum number of images for which the array of the nodes' rows is cached."""
 
 
 class NodeTable:
-    """The properties of nodes that decisions read, as columns by row.
+    """The properties of nodes that decisions read, as arrays; each node has a row, its index in all arrays.
 
     Shapes: every column's data is (capacity,); rows at or above `size` are not in use.
     Units: cpu in millicores, other resources in their own unit.
@@ -58,9 +58,9 @@ class NodeTable:
         self.names: list[str] = []
         self.nodes: list[Node | None] = []
         self._free: list[int] = []
-        """The free rows as a heap: the lowest row is used first, so that the table can shrink."""
+        """The rows without a node, as a heap: the lowest row is used first, so that the arrays can shrink."""
         self._barrier = -1
-        """The row in use that last prevented `give_back` from shrinking the table; -1 for none."""
+        """The row in use that last prevented `give_back` from shrinking the arrays; -1 for none."""
         self._labels: list[Mapping[str, str]] = []
         self._annotations: list[Mapping[str, str]] = []
         self._label_columns = TextColumns(columns, strings)
@@ -84,7 +84,7 @@ class NodeTable:
         self.pods_count = columns.new(np.int64)
 
     def labels(self, key: str) -> NDArray[np.int32]:
-        """Return the code of a label's value on each row; −1 for rows without the label."""
+        """Return the code of a label's value for each node, by row; −1 for nodes without the label."""
         return self._label_columns.column(key, self._labels).data
 
     def has_label(self, key: str) -> bool:
@@ -93,32 +93,32 @@ class NodeTable:
 
     @property
     def label_keys_stamp(self) -> int:
-        """A stamp that changes if the first node gets a label, or the last node loses it."""
+        """A number that changes if any label gets its first node, or loses its last node."""
         return self._label_columns.stamp
 
     def annotations(self, key: str) -> NDArray[np.int32]:
-        """Return the code of an annotation's value on each row; −1 for rows without the annotation."""
+        """Return the code of an annotation's value for each node, by row; −1 for nodes without the annotation."""
         return self._annotation_columns.column(key, self._annotations).data
 
     def text(self, text: NodeText) -> NDArray[np.int32]:
-        """Return the code of a node text, such as a condition's status, on each row; −1 for rows without it."""
+        """Return the code of a text, such as a condition's status, for each node, by row; −1 for nodes without it."""
         return self._texts.column(text, self.nodes).data
 
     def allocatable(self, resource: str) -> NDArray[np.int64]:
-        """Return the allocatable amount of a resource on each row; 0 for rows without the resource."""
+        """Return the allocatable amount of a resource for each node, by row; 0 for nodes without the resource."""
         place = self.amounts.place(resource)
         data: NDArray[np.int64] = self.amounts.allocatable[place]
         return data
 
     def requested(self, resource: str, rows: Rows = EVERY) -> NDArray[np.int64]:
-        """Return the requested amount of a resource on each of the given rows.
+        """Return the amount of a resource that the pods on each of the given nodes request.
 
         Shapes: (R,). Read-only.
         """
         return self.amounts.requested_of(resource, rows)
 
     def row_for(self, name: str) -> int:
-        """Return the row of a node's name; a new name gets a free row."""
+        """Return the row of the node with a name; a new name gets a free row."""
         row = self.row_of.get(name)
         if row is None:
             row = self.row_of[name] = heappop(self._free) if self._free else self._new_row()
@@ -127,7 +127,7 @@ class NodeTable:
         return row
 
     def release(self, row: int) -> None:
-        """Free a row that has neither a node nor pods."""
+        """Free the row of a node name for which neither a node nor a pod exists."""
         del self.row_of[self.names[row]]
         self.names[row] = ""
         self.name.data[row] = MISSING
@@ -135,13 +135,13 @@ class NodeTable:
 
     @property
     def may_give_back(self) -> bool:
-        """Whether shrinking the table may succeed: few rows are in use, and no row is known to prevent it."""
+        """Whether shrinking the arrays may succeed: few rows are in use, and no row is known to prevent it."""
         few = MOST_SPARE * len(self._free) >= (MOST_SPARE - 1) * self.size
         barred = 0 <= self._barrier < self.size and bool(self.names[self._barrier])
         return few and self.columns.capacity > FIRST_CAPACITY and not barred
 
     def give_back(self) -> bool:
-        """Shrink the table if no row beyond the smaller size is in use; return whether the table was shrunk.
+        """Shrink the arrays if no row beyond the smaller size is in use; return whether they were shrunk.
 
         If so, results by row number must be recomputed.
         """
@@ -165,7 +165,7 @@ class NodeTable:
             interner.tidy()
 
     def store(self, row: int, node: Node) -> None:
-        """Write a node into its row; for an invalid node, an error is raised before anything is written."""
+        """Write a Node's values into its row; for an invalid Node, raise an error before anything is written."""
         amounts = allocatable(node)
         taints = self.taint_sets.code(tuple(node.spec.taints))
         features = self.feature_sets.code(declared_features(node.status.declared_features, self.known_features))
@@ -181,7 +181,7 @@ class NodeTable:
         self._store_allocatable(row, amounts)
 
     def clear(self, row: int) -> None:
-        """Remove the node of a row; the pods on the row stay counted."""
+        """Remove the node of a row; the pods on the node stay counted."""
         self.count -= 1
         self.nodes[row] = None
         self.present.data[row] = False
@@ -192,7 +192,7 @@ class NodeTable:
         self.pods_allowed.data[row] = 0
 
     def take(self, row: int, pod_resources: PodResources, count: int = 1) -> None:
-        """Add a pod's requests to its row; `count` -1 subtracts them."""
+        """Add a pod's requests to those of its node; `count` -1 subtracts them."""
         self.amounts.take(row, pod_resources, count)
         self.pods_count.data[row] += count
 
@@ -226,14 +226,14 @@ class NodeTable:
 
 @dataclass(slots=True)
 class ImageState:
-    """An image on nodes; `size` in bytes is the size that the first of its nodes reported."""
+    """The nodes that have an image; `size` in bytes is the size that the first of these nodes reported."""
 
     size: int
     rows: set[int] = field(default_factory=set)
 
 
 class ImageTable:
-    """The images on nodes, by name."""
+    """The images on nodes, by the image's name."""
 
     __slots__ = ("_by_name", "_rows", "stamp")
 
@@ -243,7 +243,7 @@ class ImageTable:
         self.stamp = 0
 
     def rows_with(self, name: str) -> tuple[RowNumbers, int] | None:
-        """Return the rows whose node has an image, in any order, and the size of the image; None without such a node.
+        """Return the rows of the nodes that have an image, and the image's size; None if no node has the image.
 
         Shapes: (rows,). Read-only.
         Units: bytes.

@@ -1,4 +1,4 @@
-"""`Attachments`: for each row the installed CSI drivers, their limits of volumes and the attached volumes.
+"""`Attachments`: for each node the installed CSI drivers, their volume limits and the numbers of attached volumes.
 
 A volume counts once per node, however many pods or VolumeAttachments name it. Changes are counted at the next
 `refresh`, and only these: a pod with many volumes takes no time when another pod is placed on its node.
@@ -27,13 +27,13 @@ from policysched.state.volumes.row_volumes import RowVolumes
 from policysched.state.volumes.storage import Storage
 
 NO_LIMIT: Final = 2**63 - 1
-"""The limit of a CSI driver whose CSINode states no limit."""
+"""The volume limit of a CSI driver for which the CSINode states no limit."""
 MOST_DRIVERS: Final = 256
-"""Maximum number of CSI drivers with a column; beyond it, all columns are dropped, and created again when read."""
+"""Maximum number of CSI drivers with an array over nodes; beyond it, all are dropped, and created again when read."""
 
 
 class DriverNumbers:
-    """A number, such as a limit, for each row and CSI driver; a driver whose numbers are read gets a column.
+    """A number for each node and CSI driver, such as a limit; a driver whose numbers are read gets an array over nodes.
 
     A node may name any number of drivers, and a column takes memory for all nodes.
 
@@ -50,7 +50,7 @@ class DriverNumbers:
         self._asked: dict[str, Column] = {}
 
     def store(self, row: int, numbers: Mapping[str, int]) -> None:
-        """Set the numbers of a row's CSI drivers."""
+        """Set the numbers of the CSI drivers of one node."""
         if numbers:
             self._said[row] = numbers
         else:
@@ -59,7 +59,7 @@ class DriverNumbers:
             column.data[row] = numbers.get(driver, self._absent)
 
     def of(self, driver: str) -> NDArray[np.int64]:
-        """Return the number of a CSI driver on each row.
+        """Return the number of a CSI driver for each node.
 
         Shapes: (capacity,).
         """
@@ -75,21 +75,21 @@ class DriverNumbers:
 
 
 class StaleRow:
-    """The changes of a row's pods, claims and attachments that its counts do not include yet."""
+    """Changes of pods, claims and attachments on one node that its counts of attached volumes do not include yet."""
 
     __slots__ = ("attachments", "pods", "uses")
 
     def __init__(self) -> None:
         self.pods: dict[str, bool] = {}
-        """The pods to count again by identity, in the order of arrival; the value states whether the pod was added."""
+        """The pods to count again, by identity, in the order of arrival; true if the pod was placed or removed."""
         self.uses: dict[tuple[str, str], None] = {}
-        """The changed claims, each with the identity of a pod that uses the claim."""
+        """The changed claims, each with the identity of a pod on the node that uses the claim."""
         self.attachments: dict[str, None] = {}
         """The names of the VolumeAttachments that were added, changed or deleted."""
 
 
 class Attachments:
-    """For each row and CSI driver, the number of attached volumes and the limit.
+    """For each node and CSI driver, the number of attached volumes and the limit.
 
     Shapes: columns (capacity,) int64.
     """
@@ -106,12 +106,12 @@ class Attachments:
         self._errors: dict[int, str] = {}
         self._arrivals = itertools.count()
         self._stale: dict[int, StaleRow] = {}
-        """The rows whose counts are not up to date, with the changes."""
+        """The rows of the nodes whose counts are not up to date, with the changes to include."""
         self._renewed: set[int] = set()
-        """The rows whose node is new or whose CSINode changed."""
+        """The rows whose node is new, or whose node's CSINode changed."""
 
     def touch(self, row: int, identity: str) -> None:
-        """Record that a pod with volumes was placed on a row or removed from it."""
+        """Record that a pod with volumes was placed on a node or removed from it."""
         pods = self._stale_row(row).pods
         pods.pop(identity, None)  # it moves behind earlier pods
         pods[identity] = True
@@ -120,12 +120,12 @@ class Attachments:
             self._renewed.add(row)
 
     def counts_alike(self, row: int, identity: str) -> bool:
-        """Return whether replacing a pod by a version with equal volumes does not change the counts of the row."""
+        """Return whether a new version of a pod with equal volumes leaves the counts of its node unchanged."""
         known = self._by_row.get(row)
         return known is not None and row not in self._stale and known.counts_alike(identity)
 
     def touch_node(self, row: int) -> None:
-        """Record that the node or CSINode of a row changed."""
+        """Record that the node in a row, or its CSINode, changed."""
         self._renewed.add(row)
         self._stale_row(row)
 
@@ -137,7 +137,7 @@ class Attachments:
         self.touch_node(row)
 
     def refresh(self) -> None:
-        """Bring the counts of all rows up to date.
+        """Bring the counts of attached volumes of all nodes up to date.
 
         Cost: O(volumes of placed and removed pods + changed claims and attachments).
         """
@@ -145,7 +145,7 @@ class Attachments:
             self.refresh_row(row)
 
     def refresh_row(self, row: int) -> None:
-        """Bring the counts of one row up to date."""
+        """Bring the counts of attached volumes of one node up to date."""
         stale = self._stale.get(row)
         if stale is None:
             return
@@ -166,7 +166,7 @@ class Attachments:
         self._finish(row, known)
 
     def migrated(self, in_tree: str) -> NDArray[np.bool_]:
-        """Return a mask of the rows on which an in-tree volume plugin is migrated to its CSI driver."""
+        """Return a mask of the nodes on which an in-tree volume plugin is migrated to its CSI driver."""
         column = self._migrated.get(in_tree)
         if column is None:
             column = self._migrated[in_tree] = self._columns.new(np.bool_)
@@ -179,40 +179,40 @@ class Attachments:
 
     @property
     def limited(self) -> NDArray[np.bool_]:
-        """Mask of the rows on which any CSI driver has a limit."""
+        """Mask of the nodes on which any CSI driver has a volume limit."""
         data: NDArray[np.bool_] = self._limited.data
         return data
 
     @property
     def has_csi_node(self) -> NDArray[np.bool_]:
-        """Mask of the rows with a CSINode."""
+        """Mask of the nodes that have a CSINode."""
         data: NDArray[np.bool_] = self._has_csi_node.data
         return data
 
     def counts(self, driver: str) -> NDArray[np.int64]:
-        """Return the number of attached volumes of a CSI driver on each row."""
+        """Return the number of attached volumes of a CSI driver on each node."""
         return self._counts.of(driver)
 
     def limits(self, driver: str) -> NDArray[np.int64]:
-        """Return the limit of a CSI driver on each row; NO_LIMIT if the CSINode states none."""
+        """Return the volume limit of a CSI driver on each node; NO_LIMIT if the CSINode states none."""
         return self._limits.of(driver)
 
     def installed(self, driver: str) -> NDArray[np.bool_]:
-        """Return a mask of the rows whose CSINode has a CSI driver."""
+        """Return a mask of the nodes whose CSINode lists a CSI driver."""
         installed: NDArray[np.bool_] = self._installed.of(driver) != 0
         return installed
 
     def rows_with(self, volume: CSIVolumeName) -> Collection[int]:
-        """Return the rows whose pods use a CSI volume."""
+        """Return the rows of the nodes whose pods use a CSI volume."""
         return self._rows_of.get(volume, ())
 
     @property
     def errors(self) -> dict[int, str]:
-        """The error of each row that has a pod whose volumes cannot be determined."""
+        """By row, the error of each node with a pod whose volumes cannot be determined."""
         return self._errors
 
     def follow(self, change: Change) -> None:
-        """Record the rows whose counts may change with a changed claim, volume, class or CSI object."""
+        """Record the nodes whose counts may change with a changed claim, volume, StorageClass or CSI object."""
         for obj in (change.old, change.new):
             if isinstance(obj, PersistentVolumeClaim):
                 self._touch_users(obj.key)
@@ -232,7 +232,7 @@ class Attachments:
             self._touch_attachment(one)
 
     def _touch_class(self, name: str) -> None:
-        """Record the uses of a StorageClass's claims without a volume, which count for the class's provisioner."""
+        """Record the uses of a StorageClass's claims that have no volume yet and count for the class's provisioner."""
         for claim in self._storage.claims.all_stored():
             if class_of(claim) == name and self._storage.volumes.stored(claim.spec.volume_name) is None:
                 self._touch_users(claim.key)
@@ -258,7 +258,7 @@ class Attachments:
         return stale
 
     def counts_with(self, row: int, pods: Iterable[PlacedPod]) -> tuple[set[CSIVolumeName], dict[str, int], str]:
-        """Return the number of attached volumes by driver as if only the given pods were on the row.
+        """Return the number of attached volumes by driver as if only the given pods were on the node of a row.
 
         Returns:
             The volumes that the pods use, the number of attached volumes by driver, and an error if the volumes of a
@@ -271,7 +271,7 @@ class Attachments:
         return found.counts_with((pod_id(one.pod), one) for one in pods)
 
     def _current(self, row: int, stale: StaleRow) -> RowVolumes:
-        """Return the volumes of a row to update; empty volumes if the node or its CSINode changed."""
+        """Return the volumes of a node, to be updated; without volumes if the node or its CSINode is another one."""
         if row not in self._renewed:  # the row has no counts yet
             known = self._by_row[row] = self._made(row)
             return known
@@ -296,7 +296,7 @@ class Attachments:
         )
 
     def _recount(self, row: int, known: RowVolumes, identity: str, *, moved: bool) -> None:
-        """Count the volumes of a pod again; subtract them if the pod is no longer on the row."""
+        """Count the volumes of a pod again; only subtract them if the pod is no longer on the node."""
         if identity in known.pods:
             known.remove(identity, goes=moved)
         placed = self._storage.pods.get(identity)
@@ -304,7 +304,7 @@ class Attachments:
             known.add(identity, placed, next(self._arrivals) if moved else None)
 
     def _finish(self, row: int, known: RowVolumes) -> None:
-        """Publish the counts of a row that are up to date."""
+        """Make the up-to-date counts of a node available to readers."""
         del self._stale[row]
         if known.error:
             self._errors[row] = known.error

@@ -28,7 +28,7 @@ _NONE: Final[frozenset[str]] = frozenset()
 
 
 class CSIVolumeName(NamedTuple):
-    """The identity of a volume: the CSI driver and the volume handle."""
+    """The identity of a CSI volume: the CSI driver and the volume handle."""
 
     driver: str
     handle: str
@@ -43,7 +43,7 @@ class CountingError(Exception):
 
 
 class VolumeUses(NamedTuple):
-    """The different volumes of a placed pod: claims as `namespace/name`, and inline disks by CSI name."""
+    """The different volumes that a placed pod uses: claims by `namespace/name`, and inline disks by CSI name."""
 
     items: tuple[str | CSIVolumeName, ...] = ()
     made_for_it: frozenset[str] = _NONE
@@ -99,13 +99,13 @@ def volume_uses(pod: Pod, storage: Storage, *, has_csi_node: bool) -> VolumeUses
 
 
 def claims_made_for(pod: Pod) -> frozenset[str]:
-    """Return the claims of a pod's ephemeral volumes, because of which its volumes may be undeterminable."""
+    """Return the claims for a pod's ephemeral volumes, which may belong to others so that volumes are unknown."""
     names = (claim_name(pod, one) for one in pod.spec.volumes if one.ephemeral is not None)
     return frozenset(f"{pod.metadata.namespace}/{name}" for name in names if name)
 
 
 def name_of(item: str | CSIVolumeName, storage: Storage, *, has_csi_node: bool) -> CSIVolumeName | None:
-    """Return the CSI name of a claim or disk; None if no volume limit applies to it."""
+    """Return the CSI name of a claim's volume or of an inline disk; None if no volume limit applies to it."""
     if isinstance(item, CSIVolumeName):
         return item
     claim = storage.claims.stored(item)
@@ -113,7 +113,7 @@ def name_of(item: str | CSIVolumeName, storage: Storage, *, has_csi_node: bool) 
 
 
 def _claim_of(pod: Pod, volume: Volume, name: str, storage: Storage) -> tuple[str, PersistentVolumeClaim | None]:
-    """Return the key and the claim of a pod's volume; None as claim if it does not exist."""
+    """Return the key of the claim of a pod's volume, and the claim, or None if the claim does not exist."""
     if not name:
         raise CountingError("PersistentVolumeClaim had no name")
     key = f"{pod.metadata.namespace}/{name}"
@@ -154,7 +154,7 @@ def _of_volume(volume: PersistentVolume, has_csi_node: bool) -> CSIVolumeName | 
 
 
 def _provisioned(claim: PersistentVolumeClaim, storage: Storage, has_csi_node: bool) -> CSIVolumeName | None:
-    """Return a unique name for the volume that will be provisioned for a claim; None if no limit applies."""
+    """Return a unique CSI name for the volume that will be provisioned for a claim; None if no limit applies."""
     of_class = storage.classes.get(class_of(claim))
     if of_class is None or of_class.provisioner in OVERLOOKED or not of_class.provisioner:
         return None

@@ -1,4 +1,4 @@
-"""`RowVolumes`: the volumes attached to a node, with the number of pods and VolumeAttachments of each.
+"""`RowVolumes`: the volumes attached to one node, with the number of pods and VolumeAttachments of each volume.
 
 A pod may have tens of thousands of volumes, and a node many such pods. So the claims of each pod are stored, and uses
 are counted by claim and by CSI name: removing a pod subtracts its uses, and a changed claim changes one name.
@@ -26,7 +26,7 @@ _DRIVER = itemgetter(0)
 
 
 class RowVolumes:
-    """The volumes that are attached to the node in a row.
+    """The volumes that are attached to one node.
 
     Args:
         row: The row.
@@ -46,44 +46,44 @@ class RowVolumes:
     ) -> None:
         self.node, self.has_csi_node = node, has_csi_node
         self.counts: dict[str, int] = {}
-        """Number of attached volumes of each driver."""
+        """Number of attached volumes of each CSI driver."""
         self._row, self._storage, self._rows_of = row, storage, rows_of
         self.pods: dict[str, VolumeUses] = {}
-        """The volumes of each counted pod, by identity; none for a pod whose volumes cannot be determined."""
+        """The volumes of each counted pod, by pod identity; no volumes for a pod whose volumes cannot be determined."""
         self._order: dict[str, int] = {}
-        """The order of arrival of pods whose volumes cannot be determined, or may not be after a change of a claim."""
+        """The order of arrival of pods whose volumes are unknown, or may become so after a change of a claim."""
         self._faults: dict[str, str] = {}
         self._last_fault: str | None = None
         self._users: dict[str | CSIVolumeName, int] = {}
-        """Number of pods that use each claim or disk."""
+        """Number of pods that use each claim or inline disk."""
         self._names: dict[str | CSIVolumeName, CSIVolumeName] = {}
-        """The CSI name of each claim or disk."""
+        """The CSI name of each claim's volume and of each inline disk."""
         self._used: dict[CSIVolumeName, int] = {}
-        """Number of claims and disks with each CSI name."""
+        """Number of claims and inline disks that stand for the CSI volume with each name."""
         self._attachments: dict[str, CSIVolumeName] = {}
-        """The CSI name of each VolumeAttachment."""
+        """The CSI name of the volume of each VolumeAttachment."""
         self._attached: dict[CSIVolumeName, int] = {}
 
     @property
     def is_empty(self) -> bool:
-        """Whether no pods and no VolumeAttachments are counted on the row."""
+        """Whether no pods and no VolumeAttachments are counted on the node."""
         return not (self.pods or self._attachments)
 
     @property
     def error(self) -> str:
-        """The error of the last pod whose volumes cannot be determined; empty if there is none."""
+        """The error of the last pod whose volumes cannot be determined; empty if there is no such pod."""
         if self._last_fault is None and self._faults:
             self._last_fault = max(self._faults, key=self._order.__getitem__)
         return "" if self._last_fault is None else self._faults[self._last_fault]
 
     def clear(self) -> None:
-        """Remove all pods from the row."""
+        """Forget the volumes of all pods on the node."""
         for name in self._used:
             self._leave(name)
         self._used.clear()
 
     def add(self, identity: str, placed: PlacedPod, order: int | None) -> None:
-        """Count the volumes of a pod on the row.
+        """Count the volumes of a pod on the node.
 
         Args:
             identity: The pod's identity.
@@ -109,7 +109,7 @@ class RowVolumes:
                 self._name(item)
 
     def remove(self, identity: str, *, goes: bool) -> None:
-        """Subtract the volumes of a pod; `goes` is false if the pod is counted again and keeps its order."""
+        """Subtract the volumes of a pod; if `goes` is false, the pod is counted again and keeps its order."""
         if goes:
             self._order.pop(identity, None)
         uses = self.pods.pop(identity)
@@ -125,11 +125,11 @@ class RowVolumes:
                 self._unname(item)
 
     def counts_alike(self, identity: str) -> bool:
-        """Return whether a pod is counted and its volumes can be determined whatever happens to its claims."""
+        """Return whether a pod is counted and no change of its claims can make its volumes unknown."""
         return identity in self.pods and identity not in self._order
 
     def rename(self, claim: str) -> None:
-        """Update the CSI name of a claim, if a pod on the row uses the claim."""
+        """Update the CSI name of a claim's volume, if a pod on the node uses the claim."""
         if claim in self._users and self._names.get(claim) != name_of(
             claim, self._storage, has_csi_node=self.has_csi_node
         ):
@@ -137,7 +137,7 @@ class RowVolumes:
             self._name(claim)
 
     def can_be_told(self, identity: str, claim: str) -> bool:
-        """Return whether a changed claim does not change whether a pod's volumes can be determined."""
+        """Return whether a pod's volumes are as known, or as unknown, after a change of a claim as before."""
         uses = self.pods.get(identity)
         if uses is None:
             return True
@@ -164,7 +164,7 @@ class RowVolumes:
                 self._count(name.driver, 1)
 
     def counts_with(self, pods: Iterable[tuple[str, PlacedPod]]) -> tuple[set[CSIVolumeName], dict[str, int], str]:
-        """Return the number of attached volumes by driver as if only the given pods were on the row.
+        """Return the number of attached volumes by driver as if only the given pods were on the node.
 
         Returns:
             The volumes that the pods use, the number of attached volumes by driver, and an error if the volumes of a

@@ -1,4 +1,4 @@
-"""`Storage`: volumes and claims, stored and assumed (kube-scheduler's assume caches), classes and CSI objects.
+"""`Storage`: volumes and claims (kube-scheduler's assume caches), StorageClasses and CSI objects.
 
 When a pod is assumed on a node, its volumes and claims are *assumed* too: an assumed version replaces the stored
 version until the watch delivers a newer version.
@@ -40,7 +40,7 @@ S = TypeVar("S", PersistentVolume, PersistentVolumeClaim)
 
 
 class FreeVolume(NamedTuple):
-    """An available volume without a claim; sorted by size, then by name."""
+    """An available PersistentVolume without a claim; sorted by size, then by name."""
 
     size: int | Fraction
     """Size of the volume. Units: bytes."""
@@ -51,11 +51,11 @@ class FreeVolume(NamedTuple):
 
 
 class OutOfStepError(Exception):
-    """Raised if an object cannot be assumed, because it was deleted or is not the stored version."""
+    """Raised if an object cannot be assumed, because it was deleted or another version of it is stored."""
 
 
 class Assumable(Generic[S]):
-    """The stored and assumed versions of objects of one kind, by key (an assume cache).
+    """Objects of one kind by key, as stored on the API server and as assumed by the scheduler (an assume cache).
 
     Args:
         key: Returns an object's key.
@@ -71,7 +71,7 @@ class Assumable(Generic[S]):
         self._assumed: dict[str, S] = {}
 
     def put(self, obj: S) -> S | None:
-        """Add or replace a stored object; return its previous version; a different version ends an assumption."""
+        """Add or replace a stored object; return the previous version; a different version ends an assumption."""
         key = self._key(obj)
         old, before = self._stored.get(key), self.get(key)
         self._stored[key] = obj
@@ -102,7 +102,7 @@ class Assumable(Generic[S]):
         return self._stored.values()
 
     def assume(self, obj: S) -> None:
-        """Assume an object: it is read instead of the stored object, which must have the same version.
+        """Read an assumed version of an object instead of the stored object, which must be of the same version.
 
         Raises:
             OutOfStepError: Another version is stored, or none.
@@ -118,7 +118,7 @@ class Assumable(Generic[S]):
         self._tell(before, obj)
 
     def restore(self, obj: S) -> None:
-        """Drop an assumed version, so that the stored version applies, unless a newer version already replaced it."""
+        """Drop an assumed version, so that the stored object is read again, unless a newer version replaced it."""
         key = self._key(obj)
         assumed = self._assumed.get(key)
         if assumed is not None and _version(assumed) == _version(obj):
@@ -134,7 +134,7 @@ class Assumable(Generic[S]):
 
 
 class Storage:
-    """Volumes, claims, storage classes and CSI objects, with the placed pods that use them."""
+    """Volumes, claims, StorageClasses and CSI objects, and the placed pods that use them."""
 
     def __init__(self, objects: ObjectTables) -> None:
         self._objects = objects
@@ -147,9 +147,9 @@ class Storage:
         self.capacities = objects.of(CSIStorageCapacity)
         """The CSIStorageCapacities by `namespace/name`."""
         self.capacities_stamp = 0
-        """A stamp that changes if a CSIStorageCapacity is added, changed or deleted."""
+        """A number that changes if a CSIStorageCapacity is added, changed or deleted."""
         self.claim_classes_stamp = 0
-        """A stamp that changes if a claim is added or deleted, or gets another StorageClass."""
+        """A number that changes if a claim is added or deleted, or gets another StorageClass."""
         self.attachments = objects.of(VolumeAttachment)
         self.volume_users = VolumeUsers()
         self.pods = self.volume_users.pods
@@ -171,7 +171,7 @@ class Storage:
         return self._attached.get(node, {}).values()
 
     def attachments_of(self, volume: str) -> Iterable[VolumeAttachment]:
-        """Return the VolumeAttachments of a volume."""
+        """Return the VolumeAttachments that attach a volume to any node."""
         return self._attachments_of.get(volume, {}).values()
 
     def claims_of(self, volume: str) -> Iterable[str]:
@@ -183,7 +183,7 @@ class Storage:
         return None if claim.spec.selector is None else self._selectors.of(claim.key, claim.spec.selector)
 
     def put(self, obj: Stored) -> Change:
-        """Add or replace a storage object."""
+        """Add or replace a volume, claim, StorageClass or CSI object."""
         if isinstance(obj, PersistentVolume):
             change = change_of(Resource.VOLUME, self.volumes.put(obj), obj)
         elif isinstance(obj, PersistentVolumeClaim):
@@ -194,7 +194,7 @@ class Storage:
         return change
 
     def drop(self, obj: Stored) -> Change:
-        """Remove a storage object."""
+        """Remove a volume, claim, StorageClass or CSI object."""
         if isinstance(obj, PersistentVolume):
             change = change_of(Resource.VOLUME, self.volumes.drop(obj.metadata.name), None)
         elif isinstance(obj, PersistentVolumeClaim):
@@ -205,7 +205,7 @@ class Storage:
         return change
 
     def _index(self, old: Stored | None, new: Stored | None) -> None:
-        """Update the indexes of claims and VolumeAttachments, and the stamps of capacities and classes."""
+        """Update the indexes and stamps that depend on a changed claim, VolumeAttachment or CSIStorageCapacity."""
         self.capacities_stamp += isinstance(new or old, CSIStorageCapacity) and old != new
         self.claim_classes_stamp += _class_of(old) != _class_of(new)
         claim = new or old
@@ -222,28 +222,28 @@ class Storage:
                 _file(self._attachments_of, obj.spec.source.persistent_volume_name or "", obj, come=come)
 
     def place(self, placed: PlacedPod) -> bool:
-        """Add a placed pod; return whether the pod has volumes that scheduling reads."""
+        """Record a placed pod as a user of its volumes; return whether it has volumes that scheduling reads."""
         if not has_volumes(placed.pod):
             return False
         self.volume_users.place(placed)
         return True
 
     def take_version(self, before: PlacedPod, after: PlacedPod) -> bool:
-        """Replace a placed pod by a version with equal volumes; if they differ, do nothing and return False."""
+        """Replace a placed pod by a newer version with equal volumes; if the volumes differ, only return False."""
         return self.volume_users.take_version(before, after)
 
     def displace(self, placed: PlacedPod) -> bool:
-        """Remove a placed pod; return whether the pod had volumes that scheduling reads."""
+        """Remove a placed pod from the users of volumes; return whether it had volumes that scheduling reads."""
         return self.volume_users.displace(placed)
 
 
 def _class_of(obj: Stored | None) -> str | None:
-    """Return the name of a claim's StorageClass; None for other objects and claims without a class."""
+    """Return the StorageClass name of an object that is a claim; None for other objects and claims without a class."""
     return obj.spec.storage_class_name if isinstance(obj, PersistentVolumeClaim) else None
 
 
 def _file(table: dict[str, dict[str, VolumeAttachment]], key: str, attachment: VolumeAttachment, *, come: bool) -> None:
-    """Add a VolumeAttachment to an index under a key; remove it if `come` is false."""
+    """Add a VolumeAttachment to an index under a key; if `come` is false, remove it."""
     filed = table.setdefault(key, {})
     filed.pop(attachment.metadata.name, None)
     if come:
@@ -275,7 +275,7 @@ def _version(obj: PersistentVolume | PersistentVolumeClaim) -> str:
 
 
 class VolumePool:
-    """The current versions of volumes: the free volumes of each class, and the volumes reserved for a claim."""
+    """The current PersistentVolumes: the free volumes of each StorageClass, and the volumes reserved for a claim."""
 
     __slots__ = ("_free", "_meant", "_volumes")
 
@@ -285,16 +285,16 @@ class VolumePool:
         self._meant: dict[tuple[str, str], set[str]] = {}
 
     def free(self, of_class: str, at_least: Quantity) -> Iterator[FreeVolume]:
-        """Return the free volumes of a class that have at least a size, sorted by size, then by name."""
+        """Return the free volumes of a StorageClass that have at least a given size, sorted by size, then by name."""
         free = self._free.get(of_class, [])
         return map(free.__getitem__, range(bisect_left(free, (at_least.number, "")), len(free)))
 
     def meant_for(self, of_class: str, claim: str) -> list[PersistentVolume]:
-        """Return the volumes of a class whose claimRef is the claim `namespace/name`, sorted by name."""
+        """Return the volumes of a StorageClass whose claimRef is the claim `namespace/name`, sorted by name."""
         return [self._volumes[name] for name in sorted(self._meant.get((of_class, claim), ()))]
 
     def follow(self, old: PersistentVolume | None, new: PersistentVolume | None) -> None:
-        """Replace a version of a volume by another version; None for a volume that does not exist."""
+        """Replace a PersistentVolume by a new version; None stands for a volume that did not or no longer exists."""
         if old is not None:
             self._remove(old)
         if new is not None:
@@ -328,7 +328,7 @@ class VolumePool:
 
 
 def capacity(volume: PersistentVolume) -> Quantity:
-    """Return the size of a volume."""
+    """Return the size of a PersistentVolume in bytes."""
     amount = volume.spec.capacity.get("storage")
     return ZERO if amount is None else parse(amount)
 

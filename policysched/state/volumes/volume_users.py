@@ -1,4 +1,4 @@
-"""`VolumeUsers`: the placed pods that use each claim and each inline disk.
+"""`VolumeUsers`: the placed pods that use each claim and each disk of an inline volume.
 
 A pod may have tens of thousands of volumes, so pods are found by claim or disk, without a scan.
 """
@@ -15,12 +15,12 @@ from policysched.state.placed.pods import PlacedPod, pod_id
 
 K = TypeVar("K")
 Disk = tuple[str, ...]
-"""The identity of a disk: kind of volume, and the fields that identify the disk."""
+"""The identity of an inline volume's disk: kind of volume, and the fields that identify the disk."""
 _NOBODY: Mapping[str, bool] = {}
 
 
 class VolumeUsers:
-    """Placed pods with volumes that scheduling reads, by claim and by disk."""
+    """The placed pods with volumes that scheduling reads, by claim and by inline disk."""
 
     __slots__ = ("_of_claim", "_of_disk", "pods")
 
@@ -28,20 +28,20 @@ class VolumeUsers:
         self.pods: dict[str, PlacedPod] = {}
         """The placed pods with volumes that scheduling reads, by pod identity."""
         self._of_claim: dict[str, dict[str, bool]] = {}
-        """For each claim, the pods that use it; false for a claim created for the pod's ephemeral volume."""
+        """For each claim, the pods that use it by identity; false if it was created for the pod's ephemeral volume."""
         self._of_disk: dict[Disk, dict[str, bool]] = {}
-        """For each disk, the pods that use it by identity, with whether the pod may write."""
+        """For each inline disk, the pods that use it by identity, and whether the pod may write to it."""
 
     def of_claim(self, claim: str) -> Iterable[str]:
         """Return the identities of the pods that use the claim with the key `namespace/name`."""
         return self._of_claim.get(claim, _NOBODY)
 
     def rows_stating(self, claim: str) -> Iterator[int]:
-        """Return the rows of the placed pods whose spec names the claim `namespace/name`."""
+        """Return the rows of the nodes with pods whose spec names the claim `namespace/name`."""
         return (self.pods[identity].row for identity, stated in self._of_claim.get(claim, _NOBODY).items() if stated)
 
     def of_disk(self, disk: Disk) -> Mapping[str, bool]:
-        """Return the identities of the pods that use a disk, each with whether the pod may write."""
+        """Return the identities of the pods that use an inline disk, each with whether the pod may write to it."""
         return self._of_disk.get(disk, _NOBODY)
 
     def place(self, placed: PlacedPod) -> None:
@@ -54,7 +54,7 @@ class VolumeUsers:
             self._of_disk.setdefault(disk, {})[identity] = writable
 
     def take_version(self, before: PlacedPod, after: PlacedPod) -> bool:
-        """Replace a placed pod by a version with equal volumes; if they differ, do nothing and return False."""
+        """Replace a placed pod by a newer version with equal volumes; if the volumes differ, only return False."""
         identity, old, new = pod_id(after.pod), before.pod, after.pod
         names = (old.metadata.namespace, old.metadata.name), (new.metadata.namespace, new.metadata.name)
         if self.pods.get(identity) is not before or names[0] != names[1] or old.spec.volumes != new.spec.volumes:
@@ -63,7 +63,7 @@ class VolumeUsers:
         return True
 
     def displace(self, placed: PlacedPod) -> bool:
-        """Remove a placed pod; return whether the pod was one of the users."""
+        """Remove a placed pod from the users of claims and disks; return whether it was a user."""
         identity = pod_id(placed.pod)
         if self.pods.pop(identity, None) is None:
             return False
@@ -75,7 +75,7 @@ class VolumeUsers:
 
 
 def disks_of(pod: Pod) -> dict[Disk, bool]:
-    """Return the disks of a pod's inline volumes, each with whether the pod may write."""
+    """Return the disks of a pod's inline volumes, each with whether the pod may write to it."""
     found: dict[Disk, bool] = {}
     for volume in pod.spec.volumes:
         for disk, read_only in disks_of_volume(volume):
@@ -95,7 +95,7 @@ class DiskKind(NamedTuple):
     name: Callable[[Any], str]
 
     def named(self, volumes: Iterable[Volume], names: Container[str]) -> list[Volume]:
-        """Return the volumes of this kind that have a name in `names`."""
+        """Return the volumes of this kind whose disk has a name in `names`."""
         source, name = self.source, self.name
         return [volume for volume in volumes if (disk := source(volume)) is not None and name(disk) in names]
 
@@ -122,7 +122,7 @@ def disks_of_volume(volume: Volume) -> Iterator[tuple[Disk, bool]]:
 
 
 def _claims_used(pod: Pod) -> dict[str, bool]:
-    """Return the claims that a pod uses; false as value for a claim created for the pod's ephemeral volume."""
+    """Return the claims that a pod uses as keys; the value is false for a claim created for an ephemeral volume."""
     found: dict[str, bool] = {}
     namespace = pod.metadata.namespace
     for volume in pod.spec.volumes:
