@@ -1,4 +1,4 @@
-"""The cluster as arrays over nodes (columns): nodes, placed pods, volumes, and the journal of changed nodes.
+"""The cluster as arrays over nodes: nodes, placed pods, volumes, and the journal of changes.
 
 | package or module | contents |
 |---|---|

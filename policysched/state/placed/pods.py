@@ -96,7 +96,7 @@ class PodTable:
         return placed
 
     def replace(self, identity: str, version: PlacedPod) -> None:
-        """Replace a placed pod by a version with another signature; it becomes the last pod of its node."""
+        """Replace a placed pod by a version with another signature, such as other labels, as its node's last pod."""
         placed = self.by_id.pop(identity)
         pods, slot = self._by_row[placed.row], placed.slot
         del pods[identity]
