@@ -1,4 +1,4 @@
-"""Interfaces of plugins from a decision to the bound pod: Reserve, Permit, PreBind, Bind and PostBind.
+"""Base classes of plugins that run after a node is chosen: Reserve, Permit, PreBind, Bind and PostBind.
 
 Reserve and Permit run in the scheduling cycle and must not wait. PreBind, Bind and PostBind run in the pod's binding
 cycle, concurrently with other cycles, and may wait. None means success. Other results:
@@ -45,7 +45,7 @@ class AssumedPod:
     node: str
     cluster: Cluster
     state: CycleState = field(default_factory=CycleState)
-    """The CycleState of the attempt: the data that plugins stored."""
+    """The CycleState of the attempt: the data that out-of-tree plugins stored."""
     pre_binds: Sequence[Sequence[PreBindPlugin]] | Status | None = None
     """The plugins whose PreBind runs, in groups that run one after another; None before PreBindPreFlight ran.
 
@@ -68,12 +68,12 @@ class PreFlight:
     works: bool = True
     """Whether PreBind of the plugin has work to do for the pod."""
     parallel: bool = False
-    """Whether PreBind may run in parallel with adjacent plugins that allow this, too."""
+    """Whether PreBind may run in parallel with neighbouring plugins that allow this, too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """The result of Permit that lets a pod wait until the plugin allows or rejects it, or a timeout ends.
+    """The result of Permit that makes a pod wait until the plugin allows or rejects the pod, or a timeout ends.
 
     Units: seconds until the pod is rejected.
     """
@@ -87,7 +87,7 @@ class Wait:
 
 
 Undo: TypeAlias = "Callable[[Handle], Awaitable[None]]"
-"""Function that sends the requests which revert a plugin's writes to the API server for a pod that is not bound."""
+"""Function that reverts a plugin's writes to the API server for a pod that is not bound after all."""
 
 
 class WaitingPod:
@@ -117,7 +117,7 @@ class WaitingPod:
 
     @property
     def has_outcome(self) -> bool:
-        """Whether the wait has ended."""
+        """Whether the wait at Permit has ended: the pod was allowed or rejected."""
         return self._outcome.done()
 
     def allow(self, plugin: str) -> None:
@@ -131,25 +131,25 @@ class WaitingPod:
             self._end(None)
 
     def reject(self, plugin: str, message: str) -> bool:
-        """Reject the pod in the name of a plugin; return whether it was still waiting."""
+        """Reject the pod in the name of a plugin; return whether the pod was still waiting."""
         status = unschedulable(message).by(plugin)
         if threading.get_ident() == self._thread:
             return self._end(status)
         return asyncio.run_coroutine_threadsafe(self._reject(status), self._loop).result()
 
     def preempt(self, plugin: str, message: str) -> bool:
-        """End the wait of an evicted pod with an error; return whether the pod was still waiting."""
+        """End the wait of a pod that is evicted, with an error; return whether the pod was still waiting."""
         return self._end(Status(Code.ERROR, (message,), plugin))
 
     async def _reject(self, status: Status) -> bool:
         return self._end(status)
 
     async def outcome(self) -> Status | None:
-        """Wait for the outcome; return None if every plugin allowed the pod, else the rejection."""
+        """Wait until the pod is allowed or rejected; return None if every plugin allowed it, else the rejection."""
         return await self._outcome
 
     def cancel(self) -> None:
-        """End the wait without a result, because the process shuts down."""
+        """End the wait at Permit without a result, because the process shuts down."""
         self._stop_timers()
         self._outcome.cancel()
 
@@ -191,7 +191,7 @@ class PodInPreBind:
     async def run(
         self, plugins: Iterable[PreBindPlugin], ask: Callable[[PreBindPlugin], Coroutine[Any, Any, Status | None]]
     ) -> Status | None:
-        """Run PreBind of plugins in parallel until all have ended; after the first failure, cancel the others.
+        """Run PreBind of plugins in parallel until all have ended; after a failure, cancel the plugins still running.
 
         Args:
             plugins: The plugins; plugins that cannot be cancelled are awaited.
@@ -266,11 +266,11 @@ class Handle:
     in_pre_bind: Mapping[str, PodInPreBind] = field(default_factory=dict)
     """The pods whose PreBind plugins run, by pod identity."""
     changed: Callable[[Change], None] = field(default=lambda _: None)
-    """Function that reports a cluster change made by the plugin, to retry the pods that the change may help."""
+    """Function that reports a change of the cluster by the plugin, so that pods that it may help are retried."""
     claim_requested: Callable[[bool], None] = field(default=lambda _: None)
-    """Function that is called with whether the API server created a claim that a plugin requested."""
+    """Function that plugins call after a request to create a ResourceClaim, with whether the API server created it."""
     devices_awaited: Callable[[DeviceWait], None] = field(default=lambda _: None)
-    """Function that is called with the way in which a wait for devices ended."""
+    """Function that plugins call after a pod waited for its devices' binding conditions, with the outcome."""
 
 
 class ReservePlugin(Plugin, ABC):
@@ -292,7 +292,7 @@ class PermitPlugin(Plugin, ABC):
     """Base class of plugins at Permit, which allow, delay or reject a binding."""
 
     awaits_group_only: bool = False
-    """Whether the plugin only lets members of a pod group wait for other members, so that all may be assumed first."""
+    """Whether the plugin only makes members of a pod group wait for each other, so that all are assumed first."""
 
     @abstractmethod
     def permit(self, assumed: AssumedPod, handle: Handle) -> Status | Wait | None:

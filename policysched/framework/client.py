@@ -1,4 +1,4 @@
-"""Protocols of the outside world: `Client` (writes to an API server), `Clock`, and `MetricSource`.
+"""Protocols of the scheduler's surroundings: `Client` (writes to an API server), `Clock` and `MetricSource`.
 
 Whoever implements a client translates its library's exceptions into `ApiError`; nothing of that library crosses.
 
@@ -38,7 +38,7 @@ PATIENCE: Final = 30.0
 A server that has just started rejects requests until it has loaded the RBAC roles.
 """
 LEAST_UNKNOWN: Final = 1000
-"""Number of names of unknown nodes for which every metric answer may contain values, even in a small cluster."""
+"""Number of node names unknown to the cluster that a metric answer may contain even if the cluster is small."""
 BINDING_CYCLE: Final[ContextVar[int]] = ContextVar("binding cycle", default=0)
 """The number of the current binding cycle, counted from 1; 0 outside of binding cycles.
 
@@ -47,7 +47,7 @@ Requests of older binding cycles are sent first.
 Wanted: TypeAlias = Mapping[MetricKey, frozenset[str]]
 """The metrics that policies in force read, each with its names in these policies: `load` and `cool-gpu-nodes/load`."""
 MetricSink: TypeAlias = Callable[[MetricAnswer], None]
-"""Receives metric values between two scheduling cycles; values equal to the previous values have no effect."""
+"""Function that receives the values of a metric between two scheduling cycles; unchanged values have no effect."""
 
 
 class ApiError(PolicyschedError):
@@ -71,7 +71,7 @@ class ApiError(PolicyschedError):
 
     @property
     def is_verdict(self) -> bool:
-        """Whether a write was certainly not executed.
+        """Whether the error means that a write was certainly not executed.
 
         A conflict is not certain: a proxy may have sent the write twice, so that it conflicts with itself.
         """
@@ -123,7 +123,7 @@ class PodStatusChange:
     """The nominated node to set; an empty string clears it, None leaves it unchanged."""
 
     def after(self, other: PodStatusChange) -> PodStatusChange:
-        """Return the merge of an earlier change `other` with this change, which takes precedence."""
+        """Return an earlier change `other` merged with this change, which takes precedence."""
         return PodStatusChange(
             self.condition if self.condition is not None else other.condition,
             self.nominated_node if self.nominated_node is not None else other.nominated_node,
@@ -131,7 +131,7 @@ class PodStatusChange:
 
 
 def pod_condition(pod: Pod, told: PodCondition, now: datetime) -> dict[str, Any] | None:
-    """Return the JSON of a pod condition to write, or None if the pod's status already has the condition.
+    """Return the JSON of a pod condition to write; None if the pod's status already has the condition.
 
     Source: pkg/api/v1/pod/util.go (UpdatePodCondition).
     """
@@ -152,7 +152,7 @@ def pod_condition(pod: Pod, told: PodCondition, now: datetime) -> dict[str, Any]
 
 
 class ClaimClient(Protocol):
-    """The requests about ResourceClaims; each method returns the claim as the API server stores it.
+    """The requests about ResourceClaims; each write returns the claim as the API server stored it.
 
     Raises:
         ApiError: a request failed; status 409 if a write was based on an outdated version.
@@ -285,7 +285,7 @@ class Clock(Protocol):
 
 
 class LostAnswer:
-    """Decides whether to read an object again, to find out if a write took effect whose answer was lost.
+    """After a write whose answer was lost: decides whether to read the object again, to learn if the write took effect.
 
     It is asked as long as no API server answers, or is busy, and of one that refuses to tell for a while.
     """
@@ -295,7 +295,7 @@ class LostAnswer:
         self._refused_since = clock.monotonic()
 
     def asks_again(self, error: ApiError) -> bool:
-        """Record the error of a read; return whether to read again."""
+        """Record that reading the object failed; return whether to read it again."""
         now = self._clock.monotonic()
         if not error.is_refusal or error.status == HTTPStatus.TOO_MANY_REQUESTS:
             self._refused_since = now
@@ -303,7 +303,7 @@ class LostAnswer:
 
 
 def most_unknown(nodes: Collection[str]) -> int:
-    """Return the number of names of unknown nodes for which a metric answer may contain values."""
+    """Return for how many node names that the cluster does not have a metric answer may contain values."""
     return max(LEAST_UNKNOWN, 2 * len(nodes))
 
 
@@ -311,13 +311,13 @@ class MetricSource(Protocol):
     """A source of the metrics that policies read."""
 
     def follow(self, wanted: Wanted) -> None:
-        """Replace the set of followed metrics; new metrics are queried at once."""
+        """Set which metrics are queried regularly; query new metrics at once."""
 
     async def settled(self) -> None:
-        """Wait until every followed metric was queried once, successfully or not."""
+        """Wait until every metric that was passed to `follow` was queried once, successfully or not."""
 
     async def run(self, sink: MetricSink, nodes: Collection[str]) -> None:
-        """Refresh the followed metrics until cancelled and pass each answer to the sink.
+        """Query the metrics regularly until cancelled, and pass each answer to a function.
 
         Args:
             sink: Receives the answers.

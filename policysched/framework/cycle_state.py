@@ -31,7 +31,7 @@ class CycleState:
         self.skip_pre_bind_plugins: frozenset[str] = frozenset()
         """The plugins whose PreBindPreFlight returned Skip: PreBind of these plugins is not called."""
         self.parallel_pre_bind_plugins: frozenset[str] = frozenset()
-        """The plugins whose PreBindPreFlight allows parallel PreBind: adjacent plugins of this kind run in parallel."""
+        """The plugins whose PreBind may run in parallel with neighbours that may, too, as PreBindPreFlight stated."""
 
     def read(self, key: str) -> Any:
         """Return the value that is stored under a key.
@@ -46,7 +46,7 @@ class CycleState:
         return self._values.get(key, default)
 
     def write(self, key: str, value: Any) -> None:
-        """Store a value; simulations copy it with its method `clone`, if it has this method, else with `copy.copy`."""
+        """Store a value under a key; simulations copy the value with its method `clone`, or else with `copy.copy`."""
         self._values[key] = value
 
     def delete(self, key: str) -> None:
@@ -54,7 +54,7 @@ class CycleState:
         self._values.pop(key, None)
 
     def clone(self) -> CycleState:
-        """Return a copy with cloned values; changing the copy does not change this state."""
+        """Return a copy in which the values are copied too; changing the copy does not change this state."""
         made = CycleState()
         made._values = {key: _cloned(value) for key, value in self._values.items()}
         made.skip_filter_plugins = self.skip_filter_plugins

@@ -18,7 +18,7 @@ from policysched.errors import PolicyschedError
 from policysched.model.objects import Pod
 
 EXTENDER: Final = "Extender"
-"""The plugin name in the rejections of extenders."""
+"""The plugin name in statuses with which extenders reject nodes."""
 
 
 class ExtenderError(PolicyschedError):
@@ -27,7 +27,7 @@ class ExtenderError(PolicyschedError):
 
 @dataclass(frozen=True, slots=True)
 class FilterAnswer:
-    """The result of an extender's filter: the nodes that passed."""
+    """The result of an extender's filter call: the nodes that passed, and the reasons why others did not."""
 
     nodes: frozenset[str]
     failed: Mapping[str, str] = field(default_factory=dict)
@@ -38,20 +38,20 @@ class FilterAnswer:
 
 @dataclass(frozen=True, slots=True)
 class NodeVictims:
-    """The victims of preemption on a node."""
+    """The pods that preemption would evict from one node."""
 
     pods: tuple[Pod, ...]
     pdb_violations: int = 0
     """The number of victims whose eviction violates a PodDisruptionBudget."""
 
     def named(self) -> NamedVictims:
-        """Return the victims as UIDs instead of pods."""
+        """Return the victims by UID instead of as Pod objects."""
         return NamedVictims(tuple(one.metadata.uid for one in self.pods), self.pdb_violations)
 
 
 @dataclass(frozen=True, slots=True)
 class NamedVictims:
-    """The victims of preemption on a node, by UID."""
+    """The pods that preemption would evict from one node, by UID."""
 
     uids: tuple[str, ...]
     pdb_violations: int = 0
@@ -59,7 +59,7 @@ class NamedVictims:
 
 
 class Extender(Protocol):
-    """The client of one extender."""
+    """The client of one HTTP extender."""
 
     @property
     def name(self) -> str:
@@ -89,7 +89,7 @@ class Extender(Protocol):
         """Return whether the extender processes a pod, according to its configuration."""
 
     async def filter(self, pod: Pod, nodes: Sequence[str]) -> FilterAnswer:
-        """Return the nodes that the extender accepts for the pod, and why it rejects others.
+        """Return the nodes that the extender accepts for the pod, and why it rejects the other nodes.
 
         Raises:
             ExtenderError: there is no usable answer.
@@ -112,7 +112,7 @@ class Extender(Protocol):
         """
 
     async def bind(self, pod: Pod, node: str) -> None:
-        """Bind the pod to a node by the extender.
+        """Let the extender bind the pod to a node.
 
         Raises:
             ExtenderError: the pod is not bound, as far as is known.

@@ -24,7 +24,7 @@ from policysched.state.what_if import ChangedRow, ChangedRows
 
 
 class Incremental(Plugin, Generic[StateT]):
-    """A plugin whose results depend on more than the pod class and the declared aspects of each row.
+    """A plugin whose results for a node depend on more than the pod and the node, such as on other nodes.
 
     The scheduler reuses results until something changes, so the plugin says which results a change invalidates:
 
@@ -36,18 +36,18 @@ class Incremental(Plugin, Generic[StateT]):
     """
 
     follows_changes: bool = False
-    """Whether results may change although no row changed, as with devices.
+    """Whether results may change although no node changed, as with devices.
 
     `affected_rows` is then called in every cycle, sometimes without rows.
     """
     reads_own_namespace: bool = False
-    """Whether prepared states depend on the labels of the pod's own namespace.
+    """Whether the data that the plugin prepares depends on the labels of the pod's own namespace.
 
     If these labels change, the plugin prepares the pod's class again.
     """
 
     def affected_rows(self, state: StateT, rows: RowNumbers) -> Rows:  # noqa: ARG002 - for subclasses
-        """Return the rows whose results may have changed; by default `rows`, which are the rows that changed.
+        """Return the rows of nodes whose results a change of the nodes `rows` may have changed; by default `rows`.
 
         Args:
             state: A prepared state. It may store what it saw last: it gets each change once, in order.
@@ -56,14 +56,14 @@ class Incremental(Plugin, Generic[StateT]):
         return rows
 
     def is_current(self, state: StateT) -> bool:  # noqa: ARG002 - for subclasses
-        """Return whether a state is still valid after labels of namespaces changed.
+        """Return whether the data that the plugin prepared is still valid after labels of namespaces changed.
 
         It returns False until the class is prepared again.
         """
         return True
 
     def stamp(self, cluster: Cluster) -> Hashable:  # noqa: ARG002 - for subclasses
-        """Return a value that identifies the plugin's inputs; if it changes, all pod classes are prepared again."""
+        """Return a value that identifies the plugin's inputs; if it changes, the plugin prepares again for all pods."""
         return 0
 
     def prepare_after(
@@ -72,7 +72,7 @@ class Incremental(Plugin, Generic[StateT]):
         pod: Pod,  # noqa: ARG002 - for subclasses
         cluster: Cluster,  # noqa: ARG002 - for subclasses
     ) -> PreparedFilter[StateT] | None:
-        """Prepare a class for which the plugin of the same name in an earlier profile prepared a state.
+        """Prepare for a pod, given the data that this plugin's predecessor in an earlier profile prepared for it.
 
         Args:
             before: The earlier state; its results are current.
@@ -87,7 +87,7 @@ class Incremental(Plugin, Generic[StateT]):
 
 
 class WhatIfFilter(FilterPlugin[StateT]):
-    """A filter that reads pods and can compute results for rows as if pods were added to or removed from them.
+    """A filter that reads the pods on nodes, and can be evaluated as if pods were added to or removed from nodes.
 
     Preemption and nominated pods need this of each filter with an aspect of `ABOUT_PODS` in `filter_reads`. A method
     returns what `filter` and `reason` would return if the pods really left and came. Neither the cluster nor the state
@@ -95,11 +95,11 @@ class WhatIfFilter(FilterPlugin[StateT]):
     """
 
     def reads_other_rows(self, state: StateT) -> bool:  # noqa: ARG002 - for subclasses
-        """Return whether pods on other rows affect the result of a row."""
+        """Return whether the filter's result for a node also depends on the pods on other nodes."""
         return True
 
     def is_affected_by(self, state: StateT, placed: PlacedPod) -> bool:  # noqa: ARG002 - for subclasses
-        """Return whether placing a pod may change results of any row; called only if `reads_other_rows`.
+        """Return whether placing a pod may change the result for any node; called only if `reads_other_rows`.
 
         Args:
             state: A prepared state.
@@ -109,7 +109,7 @@ class WhatIfFilter(FilterPlugin[StateT]):
 
     @abstractmethod
     def filter_changed(self, state: StateT, changed: ChangedRow) -> Status | None:
-        """Return the status that would reject the pod on a simulated row, or None if the pod would fit.
+        """Return the status that would reject the pod on a simulated node; None if the pod would fit.
 
         Args:
             state: A prepared state, up to date.
@@ -117,14 +117,14 @@ class WhatIfFilter(FilterPlugin[StateT]):
         """
 
     def filter_changed_rows(self, state: StateT, changed: ChangedRows) -> Codes | None:  # noqa: ARG002 - for subclasses
-        """Return the reason codes of many simulated rows; None if the state only supports single rows.
+        """Return the reason code (0 accepts) for each of many simulated nodes; None if only single nodes are supported.
 
         Shapes: (R,) int32.
         """
         return None
 
     def most_pods(self, state: StateT, rows: RowNumbers) -> NDArray[np.int64] | None:  # noqa: ARG002 - for subclasses
-        """Return the highest number of other pods on each row with which the pod may fit; None if there is no limit.
+        """Return for each node the highest number of other pods beside which the pod may fit; None for no limit.
 
         Preemption does not try to keep more pods on a row.
 
@@ -134,7 +134,7 @@ class WhatIfFilter(FilterPlugin[StateT]):
 
 
 class PerPod(Plugin):
-    """A plugin whose results can apply to one pod instead of its class, because the plugin reads objects of the pod.
+    """A plugin that can evaluate a single pod instead of all equal pods at once, because it reads the pod's objects.
 
     For a pod with such objects, for example claims, Filter and Score are prepared and evaluated for all rows in each
     cycle, and their results are not stored. For other pods the plugin is skipped, also at Reserve.
@@ -144,17 +144,17 @@ class PerPod(Plugin):
     """
 
     class_filter: FilterPlugin[Any] | None = None
-    """The plugin's filter for classes of pods that share a key; it returns SKIP for pods without a shared key."""
+    """The plugin's filter for pods that have a `shared_key`; it returns SKIP for all other pods."""
     class_score: ScorePlugin[Any] | None = None
-    """The score plugin of pod classes: it scores every pod 0, because results of a pod replace those of its class."""
+    """The score plugin for results that equal pods share: always 0, as results for a single pod replace them."""
 
     @staticmethod
     @abstractmethod
     def has_own_results(pod: Pod, cluster: Cluster) -> bool:
-        """Return whether the pod uses objects that the plugin reads; plugins that share the function get one call."""
+        """Return whether the pod uses objects that the plugin reads; several plugins can share this function."""
 
     def shared_key(self, pod: Pod, cluster: Cluster) -> Hashable | None:  # noqa: ARG002 - for subclasses
-        """Return a key that pods with equal results share; None if no other pod has equal results."""
+        """Return a key that is equal for pods which share the plugin's results; None if no other pod shares them."""
         return None
 
 
@@ -162,17 +162,17 @@ class RetryControl(Plugin):
     """A filter that decides when rejected pods are retried, in addition to its queueing hints."""
 
     def on_rejected(self, pod: Pod, cluster: Cluster) -> None:
-        """Store data, after the filter rejected the pod, with which the plugin's hints can evaluate later changes."""
+        """Store data about a pod that the filter rejected, with which the plugin's hints evaluate later changes."""
 
     def retry_at(self, pod: Pod, cluster: Cluster) -> float | None:  # noqa: ARG002 - for subclasses
-        """Return the time from which the result for a pod may change without any event; None if there is no such time.
+        """Return the time from which the plugin may accept a rejected pod without any event; None if there is none.
 
         At that time, the hints for the resource TIME are evaluated. Units: seconds since 1970, UTC.
         """
         return None
 
     def puts_off(self, pod: Pod, cluster: Cluster) -> bool:  # noqa: ARG002 - for subclasses
-        """Return whether the pod needs an object that another pod's binding is writing, which delays the attempt.
+        """Return whether to delay the pod's attempt, because another pod's binding is writing an object that it needs.
 
         The pod then waits, without a report, for a change that `events` names; that change has to come however the
         binding ends. A pod that is popped from the queue after it waited is tried even if it would have to wait again.
@@ -181,22 +181,22 @@ class RetryControl(Plugin):
 
 
 class BlockMember(RetryControl):
-    """A policy as a member of a plugin block: statuses, records, metrics and hints have the policy's plugin name."""
+    """One of the policies that a `PluginBlock` evaluates together; statuses and records have its own plugin name."""
 
     weight: int
     tier: int
 
 
 class BlockRow(NamedTuple):
-    """The results of one member of a plugin block: reason codes, or scores that are not multiplied by the weight."""
+    """The results of one policy in a `PluginBlock`, for all nodes: reason codes, or scores without the weight."""
 
     member: BlockMember
     values: NDArray[Any]
-    """Reason codes or scores by row. Shapes: (C,) for the capacity C of the columns."""
+    """The reason code or score of each node, by row. Shapes: (C,) for the capacity C of the columns."""
 
 
 class PluginBlock(Incremental[StateT]):
-    """A plugin that evaluates several members at once: all policies of a profile as one plugin.
+    """One plugin that evaluates several policies (its members) together: all policies of a profile.
 
     Its statuses have the names of members. Its score is the sum of the members' scores times their weights.
     """
@@ -204,16 +204,16 @@ class PluginBlock(Incremental[StateT]):
     @property
     @abstractmethod
     def members(self) -> Sequence[BlockMember]:
-        """The members of the block, in the order in which their filters report rejections."""
+        """The policies that the block evaluates, in the order in which their filters report rejections."""
 
     @abstractmethod
     def members_of(self, state: StateT) -> Sequence[BlockMember]:
-        """Return the members of the block that apply to the pod class of a state."""
+        """Return the policies of the block that apply to the pod for which a state was prepared."""
 
     @abstractmethod
     def rows_of(self, state: StateT) -> Sequence[BlockRow]:
-        """Return the results of each member; at Filter, only of members that rejected a row."""
+        """Return the results of each policy; at Filter, only of policies that rejected any node."""
 
     @abstractmethod
     def reads_of(self, state: StateT) -> Aspect:
-        """Return the aspects that the members of a state read."""
+        """Return the parts of nodes (such as labels) that the policies which apply to the pod of a state read."""

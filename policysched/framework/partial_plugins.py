@@ -1,4 +1,4 @@
-"""Replacements of plugins of which a configuration enables Filter or Score, but not PreFilter or PreScore.
+"""Replacements of plugins for which a configuration enables Filter or Score, but not PreFilter or PreScore.
 
 Some plugins work without the first point (`filters_alone`, `scores_alone`). The others fail for every pod, as in
 kube-scheduler, where Filter or Score looks for the state of the first point and finds none.
@@ -28,7 +28,7 @@ from policysched.state.tables.nodes import NodeTable
 
 @dataclass(frozen=True, slots=True)
 class Everywhere:
-    """The state of a filter that rejects every node with the same status."""
+    """The prepared data of a filter that rejects every node with the same status."""
 
     status: Status
 
@@ -40,7 +40,7 @@ class EverywhereFilter(RowFilter[Everywhere]):
         self.name = name
 
     def filter(self, state: Everywhere, rows: Rows) -> Codes:  # noqa: ARG002 - it rejects all rows
-        """Return a reason code that rejects each row."""
+        """Return for each node a reason code that rejects the node."""
         return np.ones(rows.stop - (rows.start or 0) if isinstance(rows, slice) else rows.size, np.int32)
 
     def reason(self, state: Everywhere, code: int) -> Status:  # noqa: ARG002 - there is one reason
@@ -58,7 +58,7 @@ class FailingFilter(EverywhereFilter, FilterPlugin[Everywhere]):
         self._hints = plugin.events()
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Everywhere:  # noqa: ARG002 - it fails for every pod
-        """Return a state with which the filter fails on every node."""
+        """Return the error status with which the filter fails on every node."""
         why = f"{self.name} cannot filter while its preFilter is disabled"
         return Everywhere(Status(Code.ERROR, (why,)))
 
@@ -74,7 +74,7 @@ class ZeroScore(RowScore[NodeTable]):
         self.name = name
 
     def score(self, state: NodeTable, rows: Rows) -> Scores:
-        """Return the score 0 for each row."""
+        """Return the score 0 for each node."""
         return np.zeros(len(state.present.data[rows]), np.int64)
 
 
@@ -84,7 +84,7 @@ class AlwaysZeroScore(ZeroScore, ScorePlugin[NodeTable]):
     pre_scores = False
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> NodeTable:  # noqa: ARG002 - it scores all pods alike
-        """Return the table of nodes, with which every node is scored 0."""
+        """Return the table of nodes, from which `score` reads the number of scores."""
         return cluster.nodes
 
 
@@ -103,7 +103,7 @@ class FailingScore(ZeroScore, ScorePlugin[NodeTable]):
 
 
 def filter_only(plugin: FilterPlugin[Any] | OutOfTreePlugin) -> FilterPlugin[Any] | OutOfTreePlugin:
-    """Return the plugin to use for a filter whose PreFilter is not enabled."""
+    """Return the plugin that replaces a filter plugin if a configuration does not enable its PreFilter."""
     if isinstance(plugin, OutOfTreePlugin):
         return plugin.without_point("preFilter")
     if not plugin.filters_alone:
@@ -114,7 +114,7 @@ def filter_only(plugin: FilterPlugin[Any] | OutOfTreePlugin) -> FilterPlugin[Any
 
 
 def score_only(plugin: ScorePlugin[Any] | OutOfTreePlugin) -> ScorePlugin[Any] | OutOfTreePlugin:
-    """Return the plugin to use for a score plugin whose PreScore is not enabled."""
+    """Return the plugin that replaces a score plugin if a configuration does not enable its PreScore."""
     if isinstance(plugin, OutOfTreePlugin):
         return plugin.without_point("preScore")
     if not plugin.scores_alone:

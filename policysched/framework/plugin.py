@@ -40,7 +40,7 @@ Mask = NDArray[np.bool_]
 StateT = TypeVar("StateT")
 MAX_NODE_SCORE = 100
 PREFIX = "SchedulingPolicy/"
-"""Prefix of the plugin name that each policy has."""
+"""Prefix of a policy's plugin name, which the policy's name follows."""
 
 
 def plugin_name(policy: PolicyKey) -> str:
@@ -49,7 +49,7 @@ def plugin_name(policy: PolicyKey) -> str:
 
 
 class Nothing(Enum):
-    """The type of SKIP, which a plugin returns if it does not apply to a pod."""
+    """The type of SKIP, which a plugin returns at PreFilter or PreScore if it does not apply to a pod."""
 
     SKIP = "Skip"
 
@@ -59,39 +59,39 @@ SKIP = Nothing.SKIP
 
 @dataclass(frozen=True, slots=True)
 class Narrow(Generic[StateT]):
-    """A result of `prepare_filter`: the prepared state, and the names of the only nodes on which the pod may fit."""
+    """A result of `prepare_filter` that excludes nodes: data for `filter`, and the names of the only possible nodes."""
 
     state: StateT
     nodes: frozenset[str]
 
 
 PreparedFilter: TypeAlias = StateT | Narrow[StateT] | Nothing | Status
-"""The result of `prepare_filter`: a state, a Narrow, SKIP or a rejection."""
+"""The result of `prepare_filter`: data for `filter`, a Narrow, SKIP or a rejection."""
 PreparedScore: TypeAlias = StateT | Nothing | Status
-"""The result of `prepare_score`: a state, SKIP or an error status."""
+"""The result of `prepare_score`: data for `score`, SKIP or an error status."""
 
 
 @dataclass(frozen=True, slots=True)
 class HintIndex:
-    """An index of waiting pods by key: for a change, hints are evaluated only for the pods that have one of its keys.
+    """An index of waiting pods: at a change, hints are called only for pods that share a key with the change.
 
     Every pod that the hint would queue must have a key that the change leads to. The hint is still evaluated for the
     pods found.
     """
 
     filed_under: Callable[[Pod], Iterable[Hashable]]
-    """Function that returns the keys of a waiting pod.
+    """Function that returns the index keys of a waiting pod.
 
     The keys may depend only on the pod's spec, labels, namespace and the claim names in its status. If there are too
     many, the scheduler stops reading them and treats the pod as not indexed.
     """
     leads_to: Callable[[Change, Collection[Hashable]], Collection[Hashable] | None]
-    """Function that returns the keys of a change among the keys in use; None means all keys."""
+    """Function that returns those index keys in use whose pods a change may help; None means all keys."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """A change of the cluster that can make a pod schedulable that the plugin rejected, with an optional check.
+    """A queueing hint: a kind of change that can make a pod schedulable that the plugin rejected, with a check or none.
 
     `helps(pod, change, cluster)` returns whether to queue the pod for a change; without it, every such event queues the
     pod. All hints of a plugin with an index must share one index.
@@ -104,11 +104,11 @@ class Hint:
 
 
 ANY_CHANGE = tuple(Hint(resource, Action.ALL) for resource in Resource if resource is not Resource.TIME)
-"""The hints of a plugin without `events`: every change of an object or metric retries the pod."""
+"""The default queueing hints of a plugin: every change of an object or metric retries the pods that it rejected."""
 
 
 class SizedState:
-    """A prepared state that reports its memory, for the limit of the cache of pod classes.
+    """Data that a plugin prepared for a pod, and that reports its memory, so that caches can be limited.
 
     The cache of pod classes estimates its memory; the memory of other states follows from the size of the pod. What
     several classes share is counted for each of them.
@@ -118,12 +118,12 @@ class SizedState:
 
     @property
     def arrays(self) -> int:
-        """Number of arrays in the state with one element per row."""
+        """Number of arrays in the data that have one element per node."""
         return 0
 
     @property
     def nbytes(self) -> int:
-        """Memory of the state beyond arrays with one element per row. Units: bytes."""
+        """Memory of the data without arrays that have one element per node. Units: bytes."""
         return 0
 
 
@@ -133,10 +133,10 @@ class Plugin:
     name: str
     """The plugin's name in configurations, statuses and decision records."""
     hints: Sequence[Hint] = ANY_CHANGE
-    """The queueing hints that `events` returns; by default every change retries the pod."""
+    """The queueing hints that `events` returns; by default, every change retries the pods that the plugin rejected."""
 
     def events(self) -> Sequence[Hint]:
-        """Return the events that can make a pod schedulable that the plugin rejected."""
+        """Return queueing hints: the changes that can make a pod schedulable that the plugin rejected."""
         return self.hints
 
     def take_over(self, before: Plugin) -> None:
@@ -144,35 +144,35 @@ class Plugin:
 
 
 class RowFilter(ABC, Generic[StateT]):
-    """Base class of filters, which evaluate many rows in one call with a prepared state."""
+    """Base class of filters, which evaluate many nodes in one call with data that they prepared for the pod."""
 
     name: str
     filter_reads: Aspect = Aspect.NONE
-    """The aspects that `filter` reads: if one of them or PRESENCE changes, a row is filtered again."""
+    """The parts of a node, such as labels, that `filter` reads: a node is filtered again if one of them changes."""
 
     @abstractmethod
     def filter(self, state: StateT, rows: Rows) -> Codes:
-        """Return 0 for each feasible row, else a positive reason code, which `reason` translates.
+        """Return for each node (row) 0 if the pod fits, else a positive reason code, which `reason` translates.
 
         Shapes: (R,) int32.
         """
 
     @abstractmethod
     def reason(self, state: StateT, code: int) -> Status:
-        """Return the status for a reason code of this state."""
+        """Return the status that a reason code of `filter` stands for."""
 
 
 class FilterPlugin(Plugin, RowFilter[StateT]):
     """A plugin at PreFilter and Filter that evaluates all nodes in one call."""
 
     filters_alone: bool = False
-    """Whether Filter works without PreFilter, which a configuration can disable; if not, Filter fails."""
+    """Whether Filter works while a configuration disables the plugin's PreFilter; if not, Filter then fails."""
     pre_filters: bool = True
     """Whether the configuration enables PreFilter. If not, a status of `prepare_filter` rejects each node at Filter."""
 
     @abstractmethod
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> PreparedFilter[StateT]:
-        """Return a state for `filter`, a Narrow, SKIP, or a Status that rejects the pod on every node.
+        """Return data for `filter`, a Narrow, SKIP, or a Status that rejects the pod on every node (PreFilter).
 
         A rejection should have code UNSCHEDULABLE_AND_UNRESOLVABLE, because without a state preemption cannot be
         simulated.
@@ -180,25 +180,25 @@ class FilterPlugin(Plugin, RowFilter[StateT]):
 
 
 class RowScore(ABC, Generic[StateT]):
-    """Base class of score plugins, which evaluate many rows in one call with a prepared state."""
+    """Base class of score plugins, which evaluate many nodes in one call with data that they prepared for the pod."""
 
     name: str
     score_reads: Aspect = Aspect.NONE
-    """The aspects that `score` reads: if one of them or PRESENCE changes, a row is scored again."""
+    """The parts of a node, such as labels, that `score` reads: a node is scored again if one of them changes."""
     normalizes: bool = False
-    """Whether the final scores depend on which nodes are feasible."""
+    """Whether a node's final score depends on which other nodes are feasible, so that `normalize` is called."""
     tier: int = 0
     """The tier of the scores: scores of a higher tier decide before scores of lower tiers."""
 
     @abstractmethod
     def score(self, state: StateT, rows: Rows) -> Scores:
-        """Return the scores of rows, feasible or not; 0 to 100 unless the plugin normalizes.
+        """Return the score of each node (row), feasible or not; 0 to 100 unless the plugin normalizes.
 
         Shapes: (R,) int64.
         """
 
     def normalize(self, state: StateT, scores: Scores, feasible: Mask) -> Scores | None:  # noqa: ARG002 - for subclasses
-        """Return the final scores of all rows, 0 to 100, computed from the feasible rows; None if all are 0.
+        """Return the final scores of all nodes, 0 to 100, computed from the feasible nodes; None if all are 0.
 
         If all scores are 0, all final scores must be equal.
 
@@ -214,7 +214,7 @@ class RowScore(ABC, Generic[StateT]):
         return False
 
     def leaves_out(self, state: StateT) -> bool:  # noqa: ARG002 - for subclasses
-        """Return whether kube-scheduler would skip the plugin at PreScore; its scores are then 0 and not recorded."""
+        """Return whether kube-scheduler would skip the plugin at PreScore; all scores are 0, and records omit them."""
         return False
 
 
@@ -222,17 +222,17 @@ class ScorePlugin(Plugin, RowScore[StateT]):
     """A plugin at PreScore, Score and NormalizeScore that evaluates all nodes in one call."""
 
     scores_alone: bool = False
-    """Whether Score works without PreScore, which a configuration can disable; if not, Score fails."""
+    """Whether Score works while a configuration disables the plugin's PreScore; if not, Score then fails."""
     scores_after_pre_filter: bool = False
-    """Whether Score fails if a configuration disables PreFilter."""
+    """Whether Score fails while a configuration disables the plugin's PreFilter."""
     scores_after_filter: bool = False
-    """Whether all scores are 0 if a configuration disables Filter."""
+    """Whether all scores are 0 while a configuration disables the plugin's Filter."""
     pre_scores: bool = True
     """Whether the configuration enables PreScore. If not, SKIP of `prepare_score` scores all nodes 0."""
 
     @abstractmethod
     def prepare_score(self, pod: Pod, cluster: Cluster) -> PreparedScore[StateT]:
-        """Return a state for `score`, SKIP, or a Status with code ERROR."""
+        """Return data for `score`, SKIP, or a Status with code ERROR (PreScore)."""
 
 
 class PreEnqueuePlugin(Plugin, ABC):
@@ -252,7 +252,7 @@ class QueueSortPlugin(Plugin, ABC):
 
 
 def default_normalize(scores: Scores, feasible: Mask, *, reverse: bool) -> Scores:
-    """Return scores scaled to 0 to 100 by their maximum over the feasible rows; `reverse` inverts the scores.
+    """Return scores scaled to 0 to 100 by their maximum over the feasible nodes; `reverse` inverts the scores.
 
     Source: plugins/helper/normalize_score.go.
     """

@@ -1,4 +1,4 @@
-"""Interfaces of plugins that decide about pod groups: placements of a group, and PodGroupPostFilter.
+"""Base classes of plugins that decide about pod groups: placements of a group, and PodGroupPostFilter.
 
 A placement is a set of nodes on which all members of a group are to be placed. Plugins generate the placements of a
 group, reject placements, and score those that the group fits.
@@ -39,7 +39,7 @@ class PodGroupContext:
     """The members without a node, in the order of evaluation; at least one."""
     cluster: Cluster
     state: CycleState
-    """The state that out-of-tree plugins share during the cycle."""
+    """The CycleState that out-of-tree plugins share during the cycle."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,12 +47,12 @@ class CandidatePlacement:
     """A set of nodes on which all members of a pod group are to be placed."""
 
     name: str
-    """The value of the topology key; empty for all nodes."""
+    """The value of the topology key that all nodes have; empty for the placement of all nodes."""
     rows: RowNumbers
     """The rows of the nodes in ascending order, without duplicates. Shapes: (K,)."""
 
     def limit(self, cluster: Cluster) -> RowNumbers | None:
-        """Return the rows; None if the placement contains all nodes of the cluster."""
+        """Return the rows of the placement's nodes; None if the placement contains all nodes of the cluster."""
         return None if self.rows.size == cluster.nodes.count else self.rows
 
 
@@ -92,7 +92,7 @@ class PlacementGeneratePlugin(Plugin, ABC):
     def generate_placements(
         self, context: PodGroupContext, parent: CandidatePlacement
     ) -> Sequence[CandidatePlacement] | Status:
-        """Return placements that have nodes of `parent`; return only `parent` for no constraint.
+        """Return placements whose nodes are in the placement `parent`; return `parent` for no constraint.
 
         Returns:
             Placements with different names without "/"; none to reject the group. A status rejects the group or fails.
@@ -121,7 +121,7 @@ class PlacementScorePlugin(Plugin, ABC):
 
     @abstractmethod
     def score_placements(self, context: PodGroupContext, feasible: Sequence[FeasiblePlacement]) -> Scores | Status:
-        """Return the scores of placements, or a failure; in the cluster, the evaluated members have no node.
+        """Return the scores of placements, or a failure; in the cluster, members are not on nodes now.
 
         Shapes: (P,).
         """
@@ -140,23 +140,23 @@ class PlacementScorePlugin(Plugin, ABC):
 
 
 class NodeRanks(Protocol):
-    """Ranks of nodes: a member of a pod group is placed on a feasible node of the lowest rank."""
+    """A rank for each node: a member of a pod group is placed on a feasible node of the lowest rank."""
 
     def ranks(self) -> NDArray[np.intp]:
-        """Return the rank of each row.
+        """Return the rank of each node, by row.
 
         Shapes: (C,).
         """
 
     def place(self, member: str, row: int) -> None:
-        """Record that a member, given by pod identity, is placed on a row."""
+        """Record that a member, given by pod identity, is placed on the node of a row."""
 
     def remove(self, member: str) -> None:
-        """Record that a member is no longer placed; nothing happens if `place` was not called for it."""
+        """Record that a member is no longer placed; do nothing if `place` was not called for the member."""
 
 
 class GroupSimulation(Protocol):
-    """A pod group that is placed by a simulation in the cluster without some placed pods."""
+    """A simulated cycle of a pod group, in the cluster without some placed pods (possible victims)."""
 
     @property
     def failure(self) -> Status | None:
@@ -170,7 +170,7 @@ class GroupSimulation(Protocol):
         """Return whether removed pods affect members on other nodes, so that `restore` evaluates all members."""
 
     def restore(self, pods: Sequence[PlacedPod], *, locally: bool = False) -> bool:
-        """Restore removed pods; if a placed member no longer fits, remove the pods again and return False.
+        """Restore removed pods; if a placed member then no longer fits, remove the pods again and return False.
 
         Args:
             pods: The pods.
@@ -181,7 +181,7 @@ class GroupSimulation(Protocol):
         """Return whether all placed members fit, one after another."""
 
     def remove(self, pods: Sequence[PlacedPod]) -> None:
-        """Remove pods that `restore` restored."""
+        """Remove pods again that `restore` restored."""
 
 
 class RejectedGroup(Protocol):
@@ -189,11 +189,11 @@ class RejectedGroup(Protocol):
 
     @property
     def group(self) -> PodGroup:
-        """The PodGroup object."""
+        """The PodGroup object of the rejected group."""
 
     @property
     def pods(self) -> Sequence[Pod]:
-        """The members of the attempt, in the order of evaluation."""
+        """The members for which the group's cycle decided, in the order of evaluation."""
 
     @property
     def cluster(self) -> Cluster:
@@ -206,7 +206,7 @@ class RejectedGroup(Protocol):
     def without(
         self, pods: Sequence[PlacedPod], ranks: NodeRanks | None = None
     ) -> AbstractContextManager[GroupSimulation]:
-        """Simulate the cycle of the group without some pods; afterwards, the cluster is as before.
+        """Inside this context, simulate the group's cycle in the cluster without some placed pods.
 
         Args:
             pods: The pods, placed on existing nodes.
@@ -255,5 +255,5 @@ class PodGroupPostFilterPlugin(Plugin, ABC):
         """Return how the pod group can be made to fit, or why not."""
 
     def cleanups(self, pod: Pod, failed: FailedDecision) -> tuple[Undo, ...]:  # noqa: ARG002 - for subclasses
-        """Return the requests to send for a member without a feasible node in case its group is rejected."""
+        """Return the API requests to send for a member without a feasible node if its group is rejected."""
         return ()

@@ -1,4 +1,4 @@
-"""Interfaces of PostFilter plugins and of victim guards, which protect pods from preemption.
+"""Base classes of PostFilter plugins, and of victim guards, which protect pods from preemption.
 
 A PostFilter plugin receives the failed decision and returns a result without changing anything. Requests such as
 evictions are returned as `act`, so that a dry-run can call the same plugin without them.
@@ -30,7 +30,7 @@ from policysched.state.what_if import ChangedRows
 
 
 class WhatIf(Protocol):
-    """A simulation of one node on which pods are added or removed, for the pod of a failed decision."""
+    """A simulation of one node to which pods are added or from which they are removed, for a pod that fits no node."""
 
     def remove(self, pod: Pod) -> None:
         """Remove from the simulated node a pod that is placed on the node or was added to the simulation."""
@@ -39,13 +39,13 @@ class WhatIf(Protocol):
         """Add to the simulated node a pod that was removed from the simulation or is placed on no node."""
 
     def remove_elsewhere(self, pod: PlacedPod) -> None:
-        """Remove a pod that is placed on another node than the simulated node."""
+        """Remove, in the simulation, a pod that is placed on another node than the simulated node."""
 
     def restore_elsewhere(self, pod: PlacedPod) -> None:
-        """Restore a pod that `remove_elsewhere` removed."""
+        """Restore, in the simulation, a pod that `remove_elsewhere` removed."""
 
     def verdict(self) -> Status | None:
-        """Return the status that rejects the simulated node, or None if the pod fits.
+        """Return the status that rejects the pod on the simulated node; None if the pod fits.
 
         As in kube-scheduler, the pod must fit both with and without the pods of equal or higher priority that are
         nominated to the node.
@@ -54,18 +54,18 @@ class WhatIf(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RowVerdicts:
-    """The results of all filters on many simulated rows.
+    """The results of all filters for many simulated nodes.
 
     Shapes: fits (R,).
     """
 
     fits: Mask
-    """Mask of the rows that pass every filter."""
+    """Mask of the simulated nodes that pass every filter."""
     status_of: Callable[[int], Status | None]
-    """Function that returns the status that rejects the row at an index; None if the row passes."""
+    """Function that returns the status that rejects the node at an index; None if the node passes."""
 
     def over(self, other: RowVerdicts) -> RowVerdicts:
-        """Return the combination with the results `other` of other filters; statuses of this object take precedence."""
+        """Return the results of both these filters and the filters of `other`; statuses of this object come first."""
         return RowVerdicts(self.fits & other.fits, lambda index: self.status_of(index) or other.status_of(index))
 
 
@@ -81,15 +81,15 @@ class Protection:
     reason_of: Callable[[int], str]
     """Function that returns the text of a reason code."""
     values_of: Callable[[int], str]
-    """Function that returns the values that the guard read of the pod at an index; empty without values."""
+    """Function that returns the values that the guard read for the pod at an index; empty if it read none."""
 
 
 class VictimGuard(Plugin, ABC):
-    """A plugin that protects placed pods from preemption; its `events` name the changes that can end a protection."""
+    """A plugin that protects placed pods from preemption; its hints name the changes that can end a protection."""
 
     @abstractmethod
     def protected(self, pod: Pod, cluster: Cluster, slots: RowNumbers) -> Protection | None:
-        """Return which of some placed pods the guard protects from the preemptor.
+        """Return which placed pods, given by index, the guard protects from preemption by a pod.
 
         Args:
             pod: The preemptor.
@@ -118,7 +118,7 @@ class FailedDecision(Protocol):
 
     @property
     def rng(self) -> random.Random:
-        """The random generator that chooses between equal candidates."""
+        """The random generator that chooses between equally good candidate nodes."""
 
     @property
     def extenders(self) -> Sequence[Extender]:
@@ -129,22 +129,22 @@ class FailedDecision(Protocol):
         """The guards that protect placed pods; a pod may be evicted if no guard protects the pod."""
 
     def rows_with(self, code: Code) -> RowNumbers:
-        """Return the rows that were rejected with a given status code, in ascending order."""
+        """Return the rows of the nodes that were rejected with a given status code, in ascending order."""
 
     def status_of(self, node: str) -> Status | None:
         """Return the status that rejects a node; None if no node has this name."""
 
     def pre_filtered(self, plugin: str) -> bool:
-        """Return whether a plugin's PreFilter was called; a rejection at PreFilter ends the calls."""
+        """Return whether a plugin's PreFilter was called; a rejection at PreFilter ends the calls of plugins."""
 
     def trial(self, row: int) -> WhatIf:
-        """Return a what-if of a node: pods can be added to or removed from the node."""
+        """Return a simulation of one node, in which pods can be added or removed."""
 
     def verdicts(self, changed: ChangedRows) -> RowVerdicts | None:
-        """Return the results of all filters on changed rows; None if a filter can only simulate single rows."""
+        """Return the results of all filters for simulated nodes; None if a filter can only simulate single nodes."""
 
     def most_pods(self, rows: RowNumbers) -> NDArray[np.int64]:
-        """Return for each row the highest number of further pods with which the pod may still fit.
+        """Return for each node the highest number of other pods beside which the pod may still fit.
 
         Shapes: (R,).
         """
@@ -169,15 +169,15 @@ class PostFilterResult:
     victims: Sequence[Pod] = ()
     """The pods to evict."""
     details: Any = None
-    """Details of the plugin for decision records."""
+    """Details about the plugin's search, for decision records."""
     rejectors: frozenset[str] = frozenset()
-    """Plugins other than filters that prevented success; their hints also retry the pod."""
+    """Plugins, besides the filters that rejected the pod, that prevented success; their hints retry the pod too."""
     rejecting_anyway: frozenset[str] = frozenset()
-    """Filters that reject the pod on some node whatever pods are evicted; their hints also retry the pod."""
+    """Filters that reject the pod on some node even if all victims are evicted; their hints retry the pod too."""
     cleanups: tuple[Callable[[Handle], Coroutine[Any, Any, None]], ...] = ()
-    """Writes to the API server that run regardless of the results of later plugins. Not called in a dry-run."""
+    """API writes that are executed whatever later PostFilter plugins return. Not executed in a dry-run."""
     ask: Callable[[], Awaitable[PostFilterResult]] | None = None
-    """Calls extenders and returns the PostFilterResult that replaces this one. The cluster may change meanwhile."""
+    """Calls extenders and returns the PostFilterResult to use instead of this one. The cluster may change meanwhile."""
     violations: int = 0
     """Number of victims whose eviction violates a disruption budget."""
 
@@ -188,7 +188,7 @@ class PostFilterResult:
 
 
 class PostFilterPlugin(Plugin, ABC):
-    """A plugin that is called if no node is feasible."""
+    """A plugin that is called for a pod that fits no node."""
 
     @abstractmethod
     def post_filter(self, pod: Pod, failed: FailedDecision) -> PostFilterResult:

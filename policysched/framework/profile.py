@@ -40,16 +40,16 @@ Filter: TypeAlias = FilterPlugin[Any] | OutOfTreePlugin
 Score: TypeAlias = ScorePlugin[Any] | OutOfTreePlugin
 
 FIRST_PLACE: Final = 3
-"""Place of a profile's first filter in the order of filters; lower places stand for rejections by no plugin."""
+"""Place of a profile's first filter in the order of filters; lower places stand for rejections without a plugin."""
 
 
 class PerPodPlugins(NamedTuple):
-    """The plugins that evaluate one pod separately, because its results differ from those of its pod class."""
+    """The plugins whose results for a certain pod cannot be shared with equal pods, so that it is evaluated alone."""
 
     filters: tuple[tuple[int, Filter], ...]
-    """The filters that evaluate the pod separately, each with its place in the order of PreFilter."""
+    """The filters that evaluate the pod alone, each with its place in the order of PreFilter."""
     scores: tuple[tuple[Score, int | None], ...]
-    """The score plugins in the order of PreScore with their weights; weight None for a plugin at PreScore only."""
+    """The score plugins in the order of PreScore, with their weights; None for a plugin enabled at PreScore only."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Profile:
     filters: tuple[Filter, ...] = ()
     """The filters in the order of Filter; of several filters that reject a node, the first is reported."""
     pre_filters: tuple[Filter, ...] | None = None
-    """The filters in the order of PreFilter, with plugins at PreFilter only; None if Filter has the same order."""
+    """The filters in the order of PreFilter, with plugins enabled at PreFilter only; None if that is Filter's order."""
     scores: tuple[tuple[Score, int], ...] = ()
     """The score plugins in the order of Score, with their weights."""
     pre_scores: tuple[Score, ...] = ()
@@ -83,7 +83,7 @@ class Profile:
     victim_guards: tuple[VictimGuard, ...] = ()
     """The guards of policies, which protect pods from preemption."""
     shadow_guards: tuple[VictimGuard, ...] = ()
-    """The guards of policies in Shadow mode, whose protections are only counted in metrics."""
+    """The guards of policies in Shadow mode: pods that they would protect are only counted in metrics."""
     reserves: tuple[ReservePlugin, ...] = ()
     permits: tuple[PermitPlugin, ...] = ()
     pre_binds: tuple[PreBindPlugin, ...] = ()
@@ -94,14 +94,14 @@ class Profile:
     """The extenders, in the order of their calls."""
     policies_filter: bool = True
     policies_score: bool = True
-    """Whether any policy filters, and whether any policy scores, with this profile."""
+    """Whether any policy of the profile filters (`policies_filter`), and whether any policy scores."""
     handle: PluginHandle | None = None
-    """The handle of the out-of-tree plugins; None without such plugins."""
+    """The handle through which out-of-tree plugins access the scheduler; None without such plugins."""
     extra_key: Callable[[Pod, Cluster], Hashable] | None = None
-    """Function that returns what policies read of a pod or of the time, which extends the key of the pod class."""
+    """Function that returns what policies read of a pod or of the time, as a part of the pod's cache key."""
 
     def __post_init__(self) -> None:
-        """Check that each filter that reads pods can evaluate simulated rows.
+        """Check that each filter that reads the pods on nodes can evaluate simulated nodes.
 
         Raises:
             TypeError: a filter does not.
@@ -131,7 +131,7 @@ class Profile:
 
     @property
     def prepared(self) -> tuple[Filter, ...]:
-        """The filters in the order of PreFilter, with plugins at PreFilter only."""
+        """The plugins in the order of PreFilter, including plugins that are enabled at PreFilter only."""
         return self.filters if self.pre_filters is None else self.pre_filters
 
     @cached_property
@@ -153,19 +153,19 @@ class Profile:
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """The place of each filter in the order of Filter, by plugin name; the first place is FIRST_PLACE."""
+        """The place of each filter plugin in the order of Filter, by name; the first place is FIRST_PLACE."""
         return {plugin.name: place for place, plugin in enumerate(self.filters, FIRST_PLACE)}
 
     @cached_property
     def weights(self) -> dict[str, tuple[int, int]]:
-        """The weight and tier of each score plugin and of each member of a plugin block, by name."""
+        """The weight and tier of each score plugin, and of each policy, by plugin name."""
         found = {plugin.name: (weight, plugin.tier) for plugin, weight in self.scores}
         blocks = [plugin for plugin, _ in self.scores if isinstance(plugin, PluginBlock)]
         return found | {one.name: (one.weight, one.tier) for block in blocks for one in block.members}
 
     @cached_property
     def _prepared_scores(self) -> tuple[tuple[Score, int | None], ...]:
-        """The plugins at PreScore with their weights, None for a plugin without Score; empty if no plugin scores."""
+        """The plugins at PreScore with their weights; None for a plugin not enabled at Score; empty if none scores."""
         return (*self.scores, *((plugin, None) for plugin in self.pre_scores)) if self.scores else ()
 
     @cached_property
@@ -176,13 +176,13 @@ class Profile:
 
     @cached_property
     def class_filters(self) -> tuple[tuple[int, FilterPlugin[Any]], ...]:
-        """The filters that evaluate whole pod classes, each with its place in the order of PreFilter."""
+        """The filters whose results equal pods share, each with its place in the order of PreFilter."""
         parts = (one.class_filter if isinstance(one, PerPod) else one for one in self.prepared)
         return tuple((place, plugin) for place, plugin in enumerate(parts) if plugin is not None)
 
     @cached_property
     def class_scores(self) -> tuple[tuple[ScorePlugin[Any], int | None], ...]:
-        """The score plugins that evaluate whole pod classes, with their weights."""
+        """The score plugins whose results equal pods share, with their weights."""
         parts = ((one.class_score if isinstance(one, PerPod) else one, weight) for one, weight in self._prepared_scores)
         return tuple((plugin, weight) for plugin, weight in parts if plugin is not None)
 
@@ -199,7 +199,7 @@ class Profile:
         return tuple(one for one in self._per_pod if one.class_filter is not None or one.class_score is not None)
 
     def per_pod_plugins(self, pod: Pod, cluster: Cluster) -> PerPodPlugins | None:
-        """Return the plugins that evaluate this pod separately from its pod class; None if there are none."""
+        """Return the plugins whose results for a pod cannot be shared with equal pods; None if all can."""
         reading = {check for check in self._checks if check(pod, cluster)}
         if not reading:
             return None
@@ -223,13 +223,13 @@ class Profile:
         return PerPodPlugins(filters, tuple(scores))
 
     def shared_keys(self, pod: Pod, cluster: Cluster) -> tuple[Hashable, ...]:
-        """Return the keys that plugins add to the key of a pod's class, for pods with shared results."""
+        """Return the keys that plugins add to a pod's cache key, so that only pods with equal results share them."""
         keys = tuple([one.shared_key(pod, cluster) for one in self._sharing])
         return keys if any(key is not None for key in keys) else ()
 
     @cached_property
     def _reserves(self) -> tuple[tuple[ReservePlugin, Callable[[Pod, Cluster], bool] | None], ...]:
-        """The Reserve plugins, each with a function that decides whether it applies to a pod; None for all pods."""
+        """The Reserve plugins, each with a function that returns whether it applies to a pod; None if always."""
         own = ((plugin, plugin if isinstance(plugin, PerPod) else None) for plugin in self.reserves)
         return tuple((plugin, None if one is None else one.has_own_results) for plugin, one in own)
 
@@ -239,7 +239,7 @@ class Profile:
 
     @cached_property
     def hints(self) -> dict[str, Sequence[Hint]]:
-        """The queueing hints by plugin that can reject pods.
+        """The queueing hints of each plugin that can reject pods, by plugin name.
 
         A policy that filters and guards victims has one name for both.
         """
@@ -251,12 +251,12 @@ class Profile:
         return named | guards | ({EXTENDER: ANY_CHANGE} if self.extenders else {})
 
     def put_off_by(self, pod: Pod, cluster: Cluster) -> str:
-        """Return the name of a plugin that delays the pod until another pod's binding ends; empty if no plugin does."""
+        """Return the name of a plugin that delays the pod until another pod's binding ends; empty if none delays it."""
         return next((plugin.name for plugin in self.retry_controls if plugin.puts_off(pod, cluster)), "")
 
     @cached_property
     def retry_controls(self) -> tuple[RetryControl, ...]:
-        """The filters that decide when rejected pods are retried."""
+        """The filter plugins that decide themselves when a rejected pod is retried."""
         return tuple(plugin for plugin in members_of(self.prepared) if isinstance(plugin, RetryControl))
 
     @cached_property
@@ -265,12 +265,12 @@ class Profile:
         return tuple(plugin for plugin in plugins if isinstance(plugin, Incremental))
 
     def stamps(self, cluster: Cluster) -> Hashable:
-        """Return a stamp; if it changes, the plugins prepare again for every pod class."""
+        """Return a value that identifies what plugins read besides nodes and pod; if it changes, they prepare again."""
         return tuple([plugin.stamp(cluster) for plugin in self._incremental])
 
     @cached_property
     def reads_own_namespace(self) -> bool:
-        """Whether the prepared state of any plugin depends on the labels of the pod's namespace."""
+        """Whether the data that any plugin prepares for a pod depends on the labels of the pod's namespace."""
         return any(plugin.reads_own_namespace for plugin in self._incremental)
 
     @cached_property
@@ -291,6 +291,6 @@ class Profile:
 
 
 def members_of(plugins: Iterable[Plugin]) -> Iterator[Plugin]:
-    """Yield plugins, with the members of a plugin block in place of the block."""
+    """Yield plugins, with each policy in place of the block that evaluates all policies."""
     for plugin in plugins:
         yield from plugin.members if isinstance(plugin, PluginBlock) else (plugin,)

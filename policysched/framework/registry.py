@@ -35,7 +35,7 @@ class PluginRegistry:
         self._plugins: dict[str, RegisteredPlugin] = {}
 
     def register(self, name: str, factory: PluginFactory, *, origin: str = "") -> None:
-        """Add a plugin to the registry, under its name.
+        """Add a plugin to the registry under the plugin's name.
 
         Raises:
             UsageError: the name is already registered.

@@ -27,7 +27,7 @@ class Code(IntEnum):
     The pod waits for one of the events that the plugin registers.
     """
     UNSCHEDULABLE_AND_UNRESOLVABLE = 3
-    """As UNSCHEDULABLE, but removing pods from the node cannot help, so preemption skips the node."""
+    """As UNSCHEDULABLE, but removing pods from the node cannot help, so that preemption skips the node."""
     WAIT = 4
     """Only from Permit: the binding waits until the pod is allowed or rejected, or its timeout expires."""
     SKIP = 5
@@ -36,7 +36,7 @@ class Code(IntEnum):
     After SKIP from Bind, the next Bind plugin binds the pod.
     """
     PENDING = 6
-    """The pod waits for an external action. An event of the plugin retries the pod at once, without a backoff."""
+    """The pod waits for an action outside of the scheduler. The plugin's events retry the pod without a backoff."""
 
     @property
     def text(self) -> str:

@@ -1,4 +1,4 @@
-"""`OutOfTreePlugin`: adapts an out-of-tree plugin to a profile, measures its calls and checks its results.
+"""`OutOfTreePlugin`: makes an out-of-tree plugin usable in a profile, measures its calls and checks its results.
 
 An exception or an invalid result becomes a status with code ERROR. The points up to Score use a `PodCycle`, which all
 plugins of a pod share; the points from Reserve on use the `AssumedPod` with the state of the attempt.
@@ -79,17 +79,17 @@ class PodCycle:
     extended: list[OutOfTreePlugin] = field(default_factory=list)
     """The plugins with AddPod or RemovePod, in their order at PreFilter."""
     apart: dict[int, CycleState] = field(default_factory=dict)
-    """For each row that is filtered alone, the CycleState that its Filter calls share; dropped afterwards.
+    """For each node, by row, that is filtered alone, the CycleState that its Filter calls share; dropped afterwards.
 
     A plugin that filters many nodes in one call gets the pod's state.
     """
 
     def clone(self) -> PodCycle:
-        """Return a copy for a simulation of added and removed pods."""
+        """Return a copy that a simulation of added and removed pods can change."""
         return PodCycle(self.pod, self.cluster, self.state.clone(), self.extended)
 
     def tell(self, method: str, other: Pod, node: NodeInfo) -> Status | None:
-        """Run AddPod or RemovePod of all plugins; return the failure of the first plugin that fails, or None."""
+        """Run AddPod or RemovePod of all plugins; return the status of the first plugin that fails, or None."""
         for plugin in self.extended:
             if (failure := plugin.extend(method, self, other, node)) is not None:
                 return failure
@@ -97,7 +97,7 @@ class PodCycle:
 
 
 class StatusByNode:
-    """The statuses that rejected nodes, as an argument of PostFilter."""
+    """The statuses with which nodes were rejected, by node name: an argument of PostFilter."""
 
     def __init__(self, failed: FailedDecision) -> None:
         self._failed = failed
@@ -122,7 +122,7 @@ class OutOfTreePlugin(
     BindPlugin,
     PostBindPlugin,
 ):
-    """An out-of-tree plugin in the form of an in-tree plugin, at all extension points that it has.
+    """An out-of-tree plugin, adapted to the base classes of in-tree plugins at all its extension points.
 
     Args:
         name: The name in the registry.
@@ -171,7 +171,7 @@ class OutOfTreePlugin(
         return self.status_of("PreEnqueue", answer)
 
     def key(self, pod: Pod, queued_at: float) -> tuple[Any, ...]:
-        """Return a sort key that compares with the plugin's `less`."""
+        """Return a sort key for a pending pod; comparing two keys calls the plugin's `less`."""
         return (_Ordered(self, QueuedPodInfo(pod, queued_at)),)
 
     def events(self) -> Sequence[Hint]:
@@ -194,7 +194,7 @@ class OutOfTreePlugin(
         return hints
 
     def pre_filter(self, cycle: PodCycle) -> Nothing | Status | frozenset[str] | None:
-        """Run PreFilter; return SKIP, a rejection or failure, the names of the only possible nodes, or None."""
+        """Run PreFilter; return SKIP, a status that rejects or fails, the names of the only possible nodes, or None."""
         ask = self.method("pre_filter", "preFilter")
         if ask is None:
             return None
@@ -224,7 +224,7 @@ class OutOfTreePlugin(
         return Status(Code.ERROR, (f'running {point} on PreFilter plugin "{self.name}": {error_of(status)}',))
 
     def filter_rows(self, cycle: PodCycle, rows: RowNumbers, code_of: Callable[[Status], int]) -> Codes | Status:
-        """Run Filter on rows, node by node or as arrays, and return reason codes.
+        """Run Filter on nodes, given by row, one by one or in one call; return their reason codes (0 accepts).
 
         Args:
             cycle: The cycle of the pod.
@@ -255,7 +255,7 @@ class OutOfTreePlugin(
         return None if answer is None else answer.by(self.name)
 
     def pre_score(self, cycle: PodCycle, rows: RowNumbers) -> Nothing | Status | None:
-        """Run PreScore on the feasible rows; return SKIP, a failure, or None."""
+        """Run PreScore on the feasible nodes; return SKIP, a failure, or None."""
         ask = self.method("pre_score", "preScore")
         if ask is None:
             return None
@@ -267,7 +267,7 @@ class OutOfTreePlugin(
         return None if status is None else failing(status)
 
     def score_rows(self, cycle: PodCycle, rows: RowNumbers) -> Scores | Status:
-        """Run Score on rows, node by node or as arrays.
+        """Run Score on nodes, given by row, one by one or in one call.
 
         Shapes: rows (R,) -> (R,).
 
@@ -279,7 +279,7 @@ class OutOfTreePlugin(
         return answer
 
     def normalize_rows(self, cycle: PodCycle, rows: RowNumbers, scores: Scores) -> Scores | Status:
-        """Run NormalizeScore of the out-of-tree plugin on the scores of rows.
+        """Run NormalizeScore of the out-of-tree plugin on the scores of nodes.
 
         Shapes: rows (R,), scores (R,) -> (R,).
 
@@ -345,7 +345,7 @@ class OutOfTreePlugin(
 
     @property
     def runs_to_its_end(self) -> bool:
-        """Whether PreBind runs in a thread, which cannot be cancelled, so that its end is awaited."""
+        """Whether PreBind runs in a thread, which cannot be cancelled, so that the binding waits for its end."""
         return not inspect.iscoroutinefunction(self.plugin.pre_bind)
 
     async def pre_bind(self, assumed: AssumedPod, handle: Handle) -> Status | None:  # noqa: ARG002 - the base's
@@ -397,7 +397,7 @@ class OutOfTreePlugin(
         return Status(Code.ERROR, (repr(error),), self.name)
 
     def _rejection(self, answer: Any) -> Status | None:
-        """Convert a result of Filter to a rejection; None for success.
+        """Convert a result of Filter to a status that rejects the node; None for success.
 
         Raises:
             AnsweredError: the status is a failure.
@@ -460,7 +460,7 @@ class OutOfTreePlugin(
         return self.call(point, lambda: ask(assumed.state, assumed.placed, assumed.node))
 
     async def _call_later(self, ask: Callable[..., Any], assumed: AssumedPod) -> Any:
-        """Call and await a method for an assumed pod; run the method in a thread if it is not `async def`."""
+        """Call a method for an assumed pod and await its result; without `async def`, the method runs in a thread."""
         call = partial(ask, assumed.state, assumed.placed, assumed.node)
         try:
             answer = call() if inspect.iscoroutinefunction(ask) else await self._threads.run(call)
@@ -478,7 +478,7 @@ class OutOfTreePlugin(
 
 @total_ordering
 class _Ordered:
-    """A pending pod as a sort key; comparisons call the out-of-tree plugin at QueueSort."""
+    """A pending pod as a sort key; comparing two keys calls the out-of-tree plugin at QueueSort."""
 
     __slots__ = ("_info", "_plugin")
 

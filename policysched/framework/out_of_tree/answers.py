@@ -16,11 +16,11 @@ from policysched.framework.plugin import Scores
 from policysched.framework.status import Code, Status
 
 NO_ERROR: Final = "%!w(<nil>)"
-"""kube-scheduler's text for a missing error, if a plugin returns Wait or Skip at a point that does not allow them."""
+"""kube-scheduler's text for an error that is nil, for a plugin that returns Wait or Skip where it is not allowed."""
 
 
 class AnsweredError(Exception):
-    """Raised if a plugin returns a status, such as a failure, where a value is expected."""
+    """Raised if a plugin returned a status, such as a failure, where a value is expected."""
 
     def __init__(self, status: Status) -> None:
         super().__init__(status)
@@ -28,17 +28,17 @@ class AnsweredError(Exception):
 
 
 def error_of(status: Status) -> str:
-    """Return the error text of a status, as in kube-scheduler."""
+    """Return the error text of a status, as kube-scheduler writes it."""
     return NO_ERROR if status.code in (Code.SUCCESS, Code.WAIT, Code.SKIP) else status.message
 
 
 def failing(status: Status) -> Status:
-    """Return a status whose code is not allowed at the extension point as a failure."""
+    """Turn a status whose code is not allowed at an extension point into a failure."""
     return status if status.code is Code.ERROR else Status(Code.ERROR, (error_of(status),), status.plugin)
 
 
 def with_texts(answer: Any) -> Any:
-    """Return a status with its reasons as strings; return results that are not a status unchanged."""
+    """Return a status with its reasons as strings; return a result that is not a status unchanged."""
     if not isinstance(answer, Status):
         return answer
     given = answer.reasons if isinstance(answer.reasons, tuple) else (answer.reasons,)
@@ -65,7 +65,7 @@ def narrowed(answer: Any) -> Any:
 
 
 def permitted(answer: Any) -> Any:
-    """Return a result of Permit as a status or a Wait."""
+    """Convert a result of Permit to a status or a Wait."""
     status, timeout = answer if isinstance(answer, tuple) else (answer, 0.0)
     if isinstance(status, Status) and status.code is Code.WAIT:
         status = Wait(timeout)
@@ -75,7 +75,7 @@ def permitted(answer: Any) -> Any:
 
 
 def pre_flight(answer: Any) -> tuple[bool, Any]:
-    """Return whether a result of PreBindPreFlight allows parallel calls of plugins, and its status."""
+    """Return whether a result of PreBindPreFlight allows parallel calls, and the status in the result."""
     if isinstance(answer, PreBindPreFlightResult):
         answer = (answer, None)
     result, status = answer if isinstance(answer, tuple) else (None, answer)

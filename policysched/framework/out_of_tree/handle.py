@@ -36,7 +36,7 @@ class PluginHandle:
 
     def __init__(self, profile_name: str = "") -> None:
         self.profile_name = profile_name
-        """The scheduler name of the profile."""
+        """The scheduler name of the profile that runs the plugin."""
         self.watch = PluginWatch()
         """Measures the run time of the plugin's methods."""
         self._infos: list[NodeInfo] = []
@@ -56,7 +56,7 @@ class PluginHandle:
             self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
 
     def infos(self, cluster: Cluster) -> Sequence[NodeInfo]:
-        """Return the NodeInfo of every row by row number, from a cache."""
+        """Return, from a cache, the NodeInfo of each node by the node's row."""
         if self._infos_of is not cluster:
             self._infos_of, self._infos = cluster, []
         self._infos += (NodeInfo(cluster, row) for row in range(len(self._infos), cluster.nodes.size))

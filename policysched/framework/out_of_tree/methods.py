@@ -53,7 +53,7 @@ class PreBindPreFlightResult:
     """The result of PreBindPreFlight: how PreBind of the plugin runs for a pod."""
 
     allow_parallel: bool = False
-    """Whether PreBind may run in parallel with adjacent plugins that allow this, too."""
+    """Whether PreBind may run in parallel with neighbouring plugins that allow this, too."""
 
 
 @dataclass(slots=True)
@@ -109,7 +109,7 @@ PreFlightAnswer: TypeAlias = (
 )
 BindingAnswer: TypeAlias = "Status | Awaitable[Status | None] | None"
 Rejections: TypeAlias = Sequence[tuple[Mask, Status]]
-"""Pairs of a mask of rejected nodes and their status; a node in several masks gets the status of the first pair.
+"""Pairs of a mask of rejected nodes and their status; a node in several masks has the status of the first pair.
 
 Shapes: each mask (R,).
 """
@@ -143,7 +143,7 @@ class PreFilterMethods(Protocol):
 
 
 class PreFilterExtensionMethods(Protocol):
-    """AddPod and RemovePod: update the plugin's state when other pods are simulated on a node."""
+    """AddPod and RemovePod: update the plugin's state as if other pods were added to or removed from a node."""
 
     @abstractmethod
     def add_pod(self, state: CycleState, pod: Pod, other: Pod, node: NodeInfo) -> Status | None:
@@ -163,7 +163,7 @@ class FilterMethods(Protocol):
 
 
 class FilterNodesMethods(Protocol):
-    """Filter as arrays: one call for all nodes, instead of `filter`."""
+    """Filter in one call for all nodes as arrays, instead of `filter` for each node."""
 
     @abstractmethod
     def filter_nodes(self, state: CycleState, pod: Pod, nodes: NodeArrays) -> Rejections | None:
@@ -171,7 +171,7 @@ class FilterNodesMethods(Protocol):
 
 
 class NodeStatuses(Protocol):
-    """The statuses of the nodes that rejected a pod."""
+    """The statuses with which nodes were rejected for a pod."""
 
     def get(self, node_name: str) -> Status | None:
         """Return the status of a node, or None if no node has this name."""
@@ -205,7 +205,7 @@ class ScoreMethods(Protocol):
 
 
 class ScoreNodesMethods(Protocol):
-    """Score as arrays: one call for all nodes, instead of `score`."""
+    """Score in one call for all nodes as arrays, instead of `score` for each node."""
 
     @abstractmethod
     def score_nodes(self, state: CycleState, pod: Pod, nodes: NodeArrays) -> NDArray[np.integer]:
@@ -326,7 +326,7 @@ class NormalizePlacementScoreMethods(Protocol):
 
 
 class EventMethods(Protocol):
-    """Queueing hints: the events that can make a rejected pod schedulable; without them every event retries it."""
+    """Queueing hints: the events that can make a rejected pod schedulable; by default, every event retries the pod."""
 
     @abstractmethod
     def events(self) -> Sequence[Hint]:

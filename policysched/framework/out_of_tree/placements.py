@@ -30,7 +30,7 @@ from policysched.state.cluster import Cluster
 
 
 class OutOfTreePlacements(PlacementGeneratePlugin, PlacementFeasiblePlugin, PlacementScorePlugin):
-    """An out-of-tree plugin in the form of an in-tree plugin, at the extension points for placements.
+    """An out-of-tree plugin, adapted to the base classes of in-tree plugins for placements of pod groups.
 
     Args:
         of: The plugin as a plugin of the other extension points.
@@ -40,7 +40,7 @@ class OutOfTreePlacements(PlacementGeneratePlugin, PlacementFeasiblePlugin, Plac
         self.name, self._of = of.name, of
 
     def events(self) -> Sequence[Hint]:
-        """Return the events that can help pods of groups that the plugin rejected."""
+        """Return the events that can help pods whose pod group the plugin rejected."""
         return self._of.events()
 
     def generate_placements(
@@ -108,7 +108,7 @@ class OutOfTreePlacements(PlacementGeneratePlugin, PlacementFeasiblePlugin, Plac
 
 
 def _candidate(given: Placement, cluster: Cluster) -> CandidatePlacement:
-    """Return a placement that a plugin generated, with the rows of its nodes.
+    """Return a placement that an out-of-tree plugin generated in the scheduler's form, with the rows of its nodes.
 
     Raises:
         TypeError: it is no Placement.

@@ -16,7 +16,7 @@ from policysched.errors import UsageError
 from policysched.framework.out_of_tree import methods
 
 _CLOSE: Final = 0.8
-"""Least similarity to a method's name, from 0 to 1, from which a name is reported as misspelt."""
+"""Similarity of a name to a method's name, from 0 to 1, from which the name is reported as misspelt."""
 _VARIADIC: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
@@ -59,7 +59,7 @@ def _misspelt(plugin: Any) -> Iterator[str]:
 
 
 def _folded(name: str) -> str:
-    """Return a name in a normal form that is the same for `pre_filter`, `preFilter` and `PreFilter`."""
+    """Return a method name in a normal form that is the same for `pre_filter`, `preFilter` and `PreFilter`."""
     return name.replace("_", "").lower()
 
 
@@ -70,7 +70,7 @@ def _is_method(plugin: Any, name: str) -> bool:
 
 
 def _is_meant(plugin: Any, name: str, method: str) -> bool:
-    """Return whether a method with a similar name also has similar parameters, so that it is probably misspelt."""
+    """Return whether a method is probably a misspelt plugin method: its name is similar, and so are its parameters."""
     wanted, given = _known()[method], _parameters(plugin, name)
     if _folded(name) == _folded(method) or given is None:
         return True
@@ -109,7 +109,7 @@ def _takes(parameters: list[inspect.Parameter], count: int) -> bool:
 
 
 def _are_in_order(given: list[inspect.Parameter], wanted: tuple[str, ...]) -> bool:
-    """Return whether no parameter has the name of a different one, such as `node` in the position of a node's name."""
+    """Return whether each parameter is in its position: none has the name of a parameter of another position."""
     names = frozenset(name for parameters in _known().values() for name in parameters)
     return all(
         one.kind in _VARIADIC or one.name == name or one.name not in names

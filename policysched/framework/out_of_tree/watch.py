@@ -1,4 +1,4 @@
-"""`PluginWatch`: records which out-of-tree plugin runs in the scheduling cycle, and the run time of each plugin.
+"""`PluginWatch`: records which out-of-tree plugin is running now, and the total run time of each plugin.
 
 A cycle waits for its plugins and cannot stop them. So long calls are logged and counted, and a thread checks which
 plugin is running (`policysched.app.running.watchdog`).
@@ -19,7 +19,7 @@ LONG: Final = 1.0
 
 @dataclass(slots=True)
 class Spent:
-    """The run time of a plugin at one extension point, with the numbers of calls."""
+    """The total run time of a plugin at one extension point, with the numbers of calls."""
 
     calls: int = 0
     """Number of calls of the plugin at the extension point."""
@@ -30,7 +30,7 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A running call of a plugin."""
+    """A call of a plugin that has not returned yet."""
 
     plugin: str
     point: str
@@ -47,7 +47,7 @@ class PluginWatch:
         self.spent: dict[tuple[str, str], Spent] = {}
         """The run times by plugin and extension point."""
         self.running: Running | None = None
-        """The running call, or None; any thread may read it."""
+        """The call that has not returned yet, or None; any thread may read it."""
 
     def begin(self, plugin: str, point: str) -> None:
         """Record that a call of a plugin starts."""
@@ -55,7 +55,7 @@ class PluginWatch:
             self.running = Running(plugin, point, self.monotonic(), threading.get_ident())
 
     def end(self) -> None:
-        """Record that the running call ended, and add its duration to the plugin's run time."""
+        """Record that the current call returned, and add its duration to the plugin's run time."""
         running, self.running = self.running, None
         if running is None or self.monotonic is None:
             return

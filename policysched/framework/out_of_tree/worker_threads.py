@@ -21,7 +21,7 @@ MOST: Final = 64
 """Maximum number of worker threads of a plugin; further calls wait for a free thread."""
 Job = Callable[[], None]
 _Jobs: TypeAlias = "queue.SimpleQueue[Job | None]"
-"""Queue of the calls that wait for a thread; None ends the thread that takes it."""
+"""Queue of the calls that wait for a worker thread; a thread that takes None ends."""
 
 
 class WorkerThreads:
@@ -79,7 +79,7 @@ class WorkerThreads:
 
 
 def _serve(jobs: _Jobs) -> None:
-    """Run queued calls in a worker thread until it takes None from the queue; pass None on to the next thread."""
+    """Run queued calls in a worker thread until the queue yields None; put None back for the next thread."""
     while (job := jobs.get()) is not None:
         job()
         del job  # while it waits for the next one it holds nothing
