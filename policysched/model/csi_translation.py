@@ -53,23 +53,23 @@ class Migration:
     in_tree: str
     driver: str
     topology_key: str | None
-    """The node label with which the CSI driver names zones; None if zone labels are not translated."""
+    """The node label in which the CSI driver states the zone; None if zone labels are not translated."""
     handle: Callable[[Any, Mapping[str, str]], str]
-    """Function from an in-tree source, and the labels of its volume if it has labels, to the CSI handle."""
+    """Function that returns the CSI volume handle of an in-tree source, given the labels of its PersistentVolume."""
 
 
 def migration_of(volume: PersistentVolume) -> Migration | None:
-    """Return the migration that applies to a persistent volume; None if no migration applies."""
+    """Return the CSI migration that applies to a persistent volume; None if none applies."""
     return next((one for one in MIGRATIONS if getattr(volume.spec, one.field) is not None), None)
 
 
 def inline_migration_of(volume: Volume) -> Migration | None:
-    """Return the migration that applies to a pod's inline disk; None if no migration applies."""
+    """Return the CSI migration that applies to a pod's inline disk; None if none applies."""
     return next((one for one in MIGRATIONS if getattr(volume, one.field) is not None), None)
 
 
 def translate(volume: PersistentVolume, migration: Migration) -> str:
-    """Return the CSI handle of an in-tree persistent volume.
+    """Return the CSI volume handle of an in-tree persistent volume.
 
     Raises:
         TranslationError: the volume's name cannot be translated.
@@ -84,7 +84,7 @@ def translate_affinity(volume: PersistentVolume, migration: Migration) -> Volume
 
 
 def translate_inline(volume: Volume, migration: Migration) -> str:
-    """Return the CSI handle of a pod's inline in-tree disk.
+    """Return the CSI volume handle of a pod's inline in-tree disk.
 
     Raises:
         TranslationError: the disk's name cannot be translated.
@@ -93,7 +93,7 @@ def translate_inline(volume: Volume, migration: Migration) -> str:
 
 
 def _topology(volume: PersistentVolume, key: str) -> VolumeNodeAffinity | None:
-    """Return a node affinity with the driver's topology label, for the zones in a volume's affinity or labels.
+    """Return a volume's node affinity with the driver's topology label for the zones in its affinity or labels.
 
     Source: plugins/in_tree_volume.go (translateTopologyFromInTreeToCSI).
     """
@@ -201,6 +201,6 @@ MIGRATIONS: Final = (
     Migration("portworx_volume", "kubernetes.io/portworx-volume", "pxd.portworx.com", None, _volume_id),
 )
 BY_IN_TREE: Final[Mapping[str, Migration]] = {one.in_tree: one for one in MIGRATIONS}
-"""The migrations by name of the in-tree plugin, which is also the provisioner in old StorageClasses."""
+"""The migrations by name of the in-tree plugin, which older StorageClasses have as their provisioner."""
 OVERLOOKED: Final = frozenset(("kubernetes.io/azure-file", "kubernetes.io/vsphere-volume"))
-"""The in-tree plugins whose volumes no volume limit counts."""
+"""The in-tree volume plugins whose volumes do not count against the volume limits of nodes."""

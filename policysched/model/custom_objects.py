@@ -14,7 +14,7 @@ from policysched.model.objects import Metadata
 from policysched.reading.lenient_json import UNREADABLE
 
 _MISSING: Final = frozenset((403, 404))
-"""HTTP statuses of a list request that mean that there are no objects: not installed, or forbidden."""
+"""HTTP status codes of a list request that mean that no objects exist: kind not installed, or list forbidden."""
 
 
 class CustomObject(msgspec.Struct, frozen=True):

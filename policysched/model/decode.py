@@ -1,4 +1,4 @@
-"""Decodes JSON or dictionaries, from the API server or files, into the structs of the model.
+"""Decodes JSON or dictionaries, from the API server or from files, into the structs of Kubernetes objects.
 
 An object is rejected as a whole if a field has the wrong type or a quantity that scheduling reads is malformed: half an
 object would be scheduled with wrong numbers. A second, slower attempt accepts null as absent, because Go writes some
@@ -37,7 +37,7 @@ from policysched.reading.lenient_json import UNREADABLE, identity, shallow, with
 T = TypeVar("T")
 S = TypeVar("S", bound=Stored)
 Lists = Iterator[tuple[str, ResourceList]]
-"""The resource lists (requests, limits, …) of an object, with the paths of their fields."""
+"""Pairs of a field path and the resource list (requests, limits, …) at this path in an object."""
 
 _DECODERS: Final[dict[type, msgspec.json.Decoder[Any]]] = {}
 _WRONG_TYPE: Final = re.compile("Expected `[^`]*`, got `(?!null`)")
@@ -46,7 +46,7 @@ _NO_RESOURCES: Final = ResourceRequirements()
 _GOT: Final = re.compile("got `([^`]*)`")
 _ANY_KEY: Final = "[...]"
 _TYPES_OF: Final = {"object": ("dict",), "array": ("list",), "null": ("NoneType",)}
-"""The names of Python types by the decoder's names for them, where both differ."""
+"""For types that the decoder names differently than Python: the decoder's name, and the names in Python."""
 _CAPITAL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
@@ -63,7 +63,7 @@ class ObjectError(UsageError):
 
 
 def decode(shape: type[T], kind: str, raw: bytes | Mapping[str, Any]) -> T:
-    """Decode JSON or a dictionary into a struct.
+    """Decode JSON or a dictionary into the struct of a kind of objects.
 
     Args:
         shape: type of the struct.
@@ -81,7 +81,7 @@ def decode(shape: type[T], kind: str, raw: bytes | Mapping[str, Any]) -> T:
 
 
 def decode_pod(raw: bytes | Mapping[str, Any]) -> Pod:
-    """Decode a pod.
+    """Decode a Pod from JSON or a dictionary.
 
     Raises:
         ObjectError: the pod is malformed.
@@ -104,7 +104,7 @@ def check_pod(pod: Pod) -> None:
 
 
 def decode_node(raw: bytes | Mapping[str, Any]) -> Node:
-    """Decode a node.
+    """Decode a Node from JSON or a dictionary.
 
     Raises:
         ObjectError: the node is malformed.
@@ -115,7 +115,7 @@ def decode_node(raw: bytes | Mapping[str, Any]) -> Node:
 
 
 def decode_storage(shape: type[S], raw: bytes | Mapping[str, Any]) -> S:
-    """Decode a volume, a claim, a storage class or a CSI object.
+    """Decode a volume, a claim, a storage class or a CSI object from JSON or a dictionary.
 
     Raises:
         ObjectError: the object is malformed.
@@ -127,7 +127,7 @@ def decode_storage(shape: type[S], raw: bytes | Mapping[str, Any]) -> S:
 
 
 def key_of(metadata: Metadata) -> str:
-    """Return `namespace/name`, or the name for a cluster-scoped object."""
+    """Return the key of an object: `namespace/name`, or the name for a cluster-scoped object."""
     return "/".join(filter(None, (metadata.namespace, metadata.name)))
 
 
@@ -157,7 +157,7 @@ def _decoder(shape: type[T]) -> msgspec.json.Decoder[T]:
 
 
 def first_attempt(shape: type[T], kind: str, raw: bytes) -> T | None:
-    """Decode JSON strictly; return None if the slower, lenient decoding may succeed.
+    """Decode JSON strictly, which is fast; return None if the slower, more tolerant decoding may succeed.
 
     Raises:
         ObjectError: no other attempt can succeed.
@@ -204,7 +204,7 @@ def _wrong_type(kind: str, key: str, error: msgspec.ValidationError, made: Any =
 
 
 def _exact(value: Any, field: str, got: str) -> str:
-    """Return a field path in which the decoder's `[...]` is replaced by the key of the malformed value."""
+    """Replace `[...]` in a field path of the decoder by the key of the malformed value; return the path."""
     before, unnamed, after = field.partition(_ANY_KEY)
     held = _at(value, before) if unnamed else None
     if not isinstance(held, dict):
@@ -217,7 +217,7 @@ def _exact(value: Any, field: str, got: str) -> str:
 
 
 def _at(value: Any, field: str) -> Any:
-    """Return the value at a field path, None if missing; keys of maps may contain dots."""
+    """Return the value at a field path; None if it is missing. Keys of maps may contain dots."""
     while field and isinstance(value, dict | list):
         if isinstance(value, list):
             index, _, field = field.removeprefix("[").partition("]")
@@ -250,7 +250,7 @@ def plain(kind: str, raw: bytes | Mapping[str, Any]) -> Any:
 
 
 def _problem(text: str) -> tuple[str, str]:
-    """Return problem and field path from an error message of the decoder."""
+    """Split an error message of the decoder into the problem and the field path."""
     what, at, place = text.rpartition(" - at ")
     if not at or not place.endswith("`"):
         return text, ""
@@ -290,7 +290,7 @@ def check_quantities(kind: str, key: str, lists: Lists) -> None:
 
 
 def _read_quantities(pod: Pod) -> None:
-    """Check all quantities of a pod, without determining the paths of malformed quantities.
+    """Parse all quantities of a pod to check them, without determining the paths of malformed quantities.
 
     Raises:
         QuantityError: a quantity is malformed.

@@ -1,4 +1,4 @@
-"""Sets the defaults in objects from files as the API server does.
+"""Completes objects from files with the defaults that the API server would set.
 
 Functions take dicts as kubectl prints them and return copies. Only fields that scheduling reads are set, and nothing
 that would change a decision against what the file shows: no not-ready taint, no tolerations from admission.
@@ -26,7 +26,7 @@ Object = dict[str, Any]
 SYSTEM_CLASSES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 """The priority classes that exist in every cluster."""
 NAME_LABEL: Final = "kubernetes.io/metadata.name"
-"""The label that every namespace has; its value is the name of the namespace."""
+"""The label that every namespace has and whose value is the namespace's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class PriorityClasses:
 
 
 def priority_classes(objects: Iterable[Mapping[str, Any]]) -> PriorityClasses:
-    """Return the priority classes among some objects, with the two that every cluster has.
+    """Return the PriorityClasses among some objects, and the two PriorityClasses that every cluster has.
 
     If several classes are a global default, the one with the lowest value applies.
 
@@ -115,7 +115,7 @@ def fill_namespace(raw: Object) -> None:
 
 
 def implied_namespace(name: str) -> Namespace:
-    """Return a namespace without labels but its name, for objects whose namespace has no object."""
+    """Return a Namespace with only its name label, for a namespace that objects are in but no object describes."""
     return Namespace(metadata=Metadata(name=name, labels={NAME_LABEL: name}))
 
 
@@ -159,7 +159,7 @@ def fill_claim(claim: Object) -> None:
 
 
 def _inside(raw: Any, *path: str) -> Object:
-    """Return the dictionary at a path inside an object; an empty dictionary if there is none."""
+    """Return the dictionary at a path inside an object; an empty dictionary if the path does not exist."""
     for name in path:
         raw = raw.get(name) if isinstance(raw, dict) else None
     return raw if isinstance(raw, dict) else {}
@@ -181,7 +181,7 @@ def _fill_containers(spec: Object) -> None:
 
 
 def _fill_pod_level(pod: Object, *, completes: bool) -> None:
-    """Set the pod-level requests of a pod that has pod-level limits or huge pages.
+    """Set missing pod-level requests of a pod that has pod-level limits, stated or implied (for huge pages).
 
     Args:
         pod: The pod.
@@ -207,7 +207,7 @@ def _fill_pod_level(pod: Object, *, completes: bool) -> None:
 
 
 def _limits_for(spec: Object, requests: Object, summed: Object) -> Object:
-    """Return which pod-level limits to use as pod-level requests: of resources that all containers limit.
+    """Return the pod-level limits to set beside pod-level requests: of the resources that all containers limit.
 
     Args:
         spec: The pod's spec.
@@ -221,7 +221,7 @@ def _limits_for(spec: Object, requests: Object, summed: Object) -> Object:
 
 
 def _summed(pod: Object, side: str) -> dict[str, str]:
-    """Return the sum of the requests or of the limits of a pod's containers."""
+    """Return the sums of the requests, or of the limits, of a pod's containers, as quantity texts."""
     spec = pod["spec"]
     counted = {
         kind: [
@@ -235,7 +235,7 @@ def _summed(pod: Object, side: str) -> dict[str, str]:
 
 
 def _resource_lists(pod: Object) -> list[Object]:
-    """Return all resource lists of a pod, including its status."""
+    """Return all resource lists of a pod (requests, limits, …), including those in its status."""
     spec, status = pod["spec"], pod.get("status", {})
     reported = [*status.get("containerStatuses", ()), *status.get("initContainerStatuses", ()), status]
     parts = [part.get("resources", {}) for part in (*_containers(spec), spec, *reported)]
@@ -275,7 +275,7 @@ def _fill_spreading(spec: Object) -> None:
 
 
 def merge_label_keys(spec: Object, labels: Mapping[str, str]) -> None:
-    """Add matchLabelKeys and mismatchLabelKeys as requirements to the label selectors next to them.
+    """Add matchLabelKeys and mismatchLabelKeys of a pod's terms as requirements to the terms' label selectors.
 
     A selector that already has a requirement on such a key comes from an API server, because users must not write both.
     It keeps the label's value from the pod's creation.

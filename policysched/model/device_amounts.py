@@ -27,7 +27,7 @@ Placed: TypeAlias = tuple[Place, Amount | None]
 
 
 def distinct_amounts(made: object) -> set[Amount | None]:
-    """Return the quantities of an object without duplicates; None is one of them if an optional quantity is absent."""
+    """Return the different quantities in an object; None is among them if an optional quantity is absent."""
     if isinstance(made, ResourceSlice):
         return _distinct_of_slice(made.spec)
     return {amount for _, amount in placed_amounts(made)}
@@ -49,7 +49,7 @@ def _distinct_of_slice(spec: ResourceSliceSpec) -> set[Amount | None]:
 
 
 def placed_amounts(made: object) -> Iterator[Placed]:
-    """Yield each quantity of a device object with the parts of its field path; nothing for other kinds."""
+    """Yield each quantity in an object about devices, with the parts of its field path; nothing for other kinds."""
     if isinstance(made, ResourceSlice):
         return _slice_amounts(made)
     if isinstance(made, ResourceClaim):

@@ -32,7 +32,7 @@ _PARAMETERS: Final[dict[type, tuple[tuple[str, ...], ...]]] = {
     ResourceClaimTemplate: (("spec", "spec", "devices", *_IN_CONFIG),),
     ResourceClaim: (("spec", "devices", *_IN_CONFIG), ("status", "allocation", "devices", *_IN_CONFIG)),
 }
-"""The field paths of the opaque driver parameters, by kind."""
+"""For each kind, the field paths of the driver parameters (`opaque`), which only the driver interprets."""
 
 
 def decode_devices(shape: type[OfDevices], raw: bytes | Mapping[str, Any]) -> OfDevices:
@@ -66,12 +66,12 @@ def _read_devices(shape: type[OfDevices], raw: bytes | Mapping[str, Any]) -> OfD
 
 
 def without_parameters(obj: T) -> T:
-    """Return an object without its opaque driver parameters, which scheduling does not read."""
+    """Return an object without its driver parameters (`opaque`), which scheduling does not read."""
     return _with_parameters(obj, lambda _: NO_PARAMETERS)
 
 
 def _with_parameters_apart(shape: type[OfDevices], text: bytes) -> OfDevices:
-    """Decode an object, but keep its opaque driver parameters, which may be any JSON, as text."""
+    """Decode an object, but keep its driver parameters (`opaque`), which may be any JSON, as text."""
     kind, apart = shape.__name__, list[bytes]()
 
     def take_out(parameters: bytes) -> bytes:
@@ -104,7 +104,7 @@ def _with_parameters(made: T, change: Callable[[msgspec.Raw], msgspec.Raw]) -> T
 
 
 def _changed(value: Any, path: Sequence[str], change: Callable[[Any], Any]) -> Any:
-    """Return a copy of a value with `change` applied to the part at an attribute path; a missing part is left out."""
+    """Return a copy of a struct in which `change` replaces the part at an attribute path, if the part exists."""
     if not path:
         return change(value)
     if path[0] == EACH:

@@ -1,4 +1,4 @@
-"""The table of the kinds of objects that scheduling reads.
+"""The table of the kinds of Kubernetes objects that scheduling reads: how to list, decode and default them.
 
 Each kind is declared once: the API path, decoding and defaults, the resource in queueing hints, and the plugins that
 need it. Code that watches a cluster, reads files, serves objects or stores them in columns uses this table. This module
@@ -68,11 +68,11 @@ from policysched.model.release import DEFAULT, Release
 T = TypeVar("T")
 S = TypeVar("S", bound=Stored)
 FINISHED: Final = frozenset(("Succeeded", "Failed"))
-"""The phases of pods that have finished, so that they hold no resources."""
+"""The phases of pods that have finished and hold no resources any more."""
 
 
 class Resource(Enum):
-    """The kinds of changed objects to which queueing hints refer (kube-scheduler's EventResource).
+    """What a queueing hint is about: a kind of objects, metrics or time (kube-scheduler's EventResource).
 
     Source: k8s.io/kube-scheduler/framework/types.go (EventResource).
     """
@@ -94,16 +94,16 @@ class Resource(Enum):
     ATTACHMENT = "storage.k8s.io/VolumeAttachment"
     POD_GROUP = "scheduling.k8s.io/PodGroup"
     OTHER = "Other"
-    """An object of a kind that is irrelevant for scheduling."""
+    """Objects of a kind whose changes never make a pod schedulable."""
     METRICS = "Metrics"
-    """The values of metrics, which are no API object."""
+    """Values of metrics, which are no objects of the API."""
     TIME = "Time"
-    """Elapsed time, which can change the result of a rule; no API object."""
+    """Elapsed time, which can change the result of a rule; it is no object of the API."""
 
 
 @dataclass(frozen=True, slots=True)
 class CustomResource:
-    """A custom resource in queueing hints, `plural.version.group`, for example `foos.v1.example.com`.
+    """A custom resource that a queueing hint names, as `plural.version.group`: `foos.v1.example.com`.
 
     Raises:
         ValueError: it has another form.
@@ -125,16 +125,16 @@ def _everything(_: object) -> bool:
 
 
 def _nothing(_: Object) -> None:
-    """Leave an object unchanged: the `fill` function of kinds without defaults."""
+    """Leave an object unchanged: the default of `ApiKind.fill`, for kinds without defaults."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApiKind(Generic[T]):
-    """A kind of objects that scheduling reads: API path, decoder, defaults, and which plugins read the kind."""
+    """A kind of Kubernetes objects that scheduling reads: API path, decoder, defaults, and plugins that read it."""
 
     api_version: str
     kind: str
-    """The kind as objects state it; the struct has the same name."""
+    """The kind, as the field `kind` of objects states it; the struct has the same name."""
     plural: str
     decode: Callable[[Any], T]
     """Function that decodes JSON or a dictionary into the struct; raises ObjectError for a malformed object."""
@@ -147,15 +147,15 @@ class ApiKind(Generic[T]):
     read_in: Callable[[Release], bool] = _everything
     """Function that returns whether the scheduler of a release reads the kind."""
     make_decoder: Callable[[], Callable[[Any], T]] | None = None
-    """Function that returns a decoder for many objects, which share equal parts; None without such a decoder."""
+    """Function that creates a decoder for many objects, which shares their equal parts; None for no such decoder."""
     keep: Callable[[T], bool] = _everything
-    """Function that returns whether an object matters; an object that no longer matters is treated as deleted."""
+    """Function that returns whether scheduling needs an object; if not any more, the object is treated as deleted."""
     malformed_is_gone: bool = True
     """Whether a malformed version of an object is treated as its deletion; otherwise, the last valid version stays."""
     known_by_uid: bool = False
-    """Whether objects are identified by UID, so that two objects with the same UID are an error."""
+    """Whether objects are stored by UID, so that two objects with the same UID are an error."""
     tolerated: frozenset[int] = frozenset()
-    """HTTP statuses of the first list request that mean an empty list, because servers need not serve the kind."""
+    """HTTP status codes of the first list request that mean an empty list, because servers need not serve the kind."""
     remedy: str = ""
     """Advice in the log if the API server does not serve the kind in this version."""
     older: tuple[str, ...] = ()
@@ -168,7 +168,7 @@ class ApiKind(Generic[T]):
 
     @property
     def stated_kind(self) -> str:
-        """The kind as objects state it; empty for custom resources, whose kind is unknown."""
+        """The kind, as the field `kind` of objects states it; empty for a custom resource, whose kind is unknown."""
         return "" if isinstance(self.resource, CustomResource) else self.kind
 
     @property
@@ -177,11 +177,11 @@ class ApiKind(Generic[T]):
         return f"/{'apis' if self.group else 'api'}/{self.api_version}/{self.plural}"
 
     def versions(self) -> tuple[ApiKind[T], ...]:
-        """The kind in each API version that can be read, newest first."""
+        """The kind in each API version that can be read, the newest version first."""
         return self, *(replace(self, api_version=version) for version in self.older)
 
     def is_read(self, plugins: frozenset[str], release: Release) -> bool:
-        """Return whether a release's scheduler with these plugins reads objects of the kind."""
+        """Return whether the scheduler of a release, with these plugins enabled, reads objects of the kind."""
         return self.read_in(release) and (self.read_by is None or not self.read_by.isdisjoint(plugins))
 
     def key(self, obj: Any) -> str:
@@ -212,7 +212,7 @@ def _read_devices(shape: type[T], raw: bytes | Mapping[str, Any]) -> T:
 
 
 def _of_devices(plural: str, shape: type[T], resource: Resource, **more: Any) -> ApiKind[T]:
-    """Return the `ApiKind` of a kind that dynamic resource allocation reads."""
+    """Return the `ApiKind` for a kind of `resource.k8s.io` that dynamic resource allocation reads."""
     read = partial(_read_devices, shape)
     read_by = frozenset(("DynamicResources", "NodeResourcesFit"))
     return ApiKind("resource.k8s.io/v1", shape.__name__, plural, read, resource, read_by=read_by, **more)
@@ -233,7 +233,7 @@ RESOURCE_SLICES: Final = _of_devices(
     namespaced=False,
     tolerated=_NO_DEVICES,
 )
-"""ResourceSlices; if listing them is forbidden, there are no devices."""
+"""The kind ResourceSlice; if listing it is forbidden, the cluster has no devices."""
 DEVICE_TAINT_RULES: Final[ApiKind[DeviceTaintRule]] = ApiKind(
     "resource.k8s.io/v1",
     "DeviceTaintRule",
@@ -245,7 +245,7 @@ DEVICE_TAINT_RULES: Final[ApiKind[DeviceTaintRule]] = ApiKind(
     malformed_is_gone=False,
     tolerated=_NOT_SERVED,
 )
-"""DeviceTaintRules; a forbidden list is an error, because rules may taint devices."""
+"""The kind DeviceTaintRule; a forbidden list is an error, because devices may be tainted."""
 RESOURCE_CLAIMS: Final = _of_devices(
     "resourceclaims",
     ResourceClaim,
@@ -255,7 +255,7 @@ RESOURCE_CLAIMS: Final = _of_devices(
     fill=fill_claim,
     tolerated=_NOT_SERVED,
 )
-"""ResourceClaims; a forbidden list is an error, because claims hold devices.
+"""The kind ResourceClaim; a forbidden list is an error, because claims hold devices.
 
 A claim that becomes malformed keeps its devices.
 """
@@ -271,7 +271,7 @@ POLICIES: Final[ApiKind[Policy]] = ApiKind(
     remedy="to install the CRD: policysched crd | kubectl apply -f -",
     older=API_VERSIONS[1:],
 )
-"""SchedulingPolicies; none if the resource is not installed; a forbidden list is an error."""
+"""The kind SchedulingPolicy; none exist if it is not installed; a forbidden list is an error."""
 POD_GROUPS: Final[ApiKind[PodGroup]] = ApiKind(
     "scheduling.k8s.io/v1beta1",
     "PodGroup",
@@ -294,7 +294,7 @@ PODS: Final[ApiKind[Pod]] = ApiKind(
     keep=lambda pod: pod.status.phase not in FINISHED,
     known_by_uid=True,
 )
-"""Pods; finished pods are not stored, because they hold no resources."""
+"""The kind Pod; pods that have finished are not stored, because they hold no resources."""
 
 
 RESOURCE_CLAIM_TEMPLATES: Final[ApiKind[ResourceClaimTemplate]] = ApiKind(
@@ -308,13 +308,13 @@ RESOURCE_CLAIM_TEMPLATES: Final[ApiKind[ResourceClaimTemplate]] = ApiKind(
 
 
 def _workload(api_version: str, plural: str, shape: type[T], **more: Any) -> ApiKind[T]:
-    """Return the `ApiKind` of objects that select pods, for default spread constraints."""
+    """Return the `ApiKind` for Services or workload controllers, which default spread constraints read."""
     kind = shape.__name__
     return ApiKind(api_version, kind, plural, partial(decode, shape, kind), read_by=_SPREADING, **more)
 
 
 def _stored(api_version: str, plural: str, shape: type[S], resource: Resource, **more: Any) -> ApiKind[S]:
-    """Return the `ApiKind` of storage objects on which volumes of pods depend."""
+    """Return the `ApiKind` for a kind of storage objects, which the volume plugins read."""
     read = partial(decode_storage, shape)
     return ApiKind(api_version, shape.__name__, plural, read, resource, read_by=_VOLUMES, **more)
 
@@ -364,7 +364,7 @@ KINDS: Final[dict[str, ApiKind[Any]]] = {
         PODS,
     )
 }
-"""All kinds by their names in objects; pods come last, because pods refer to objects of other kinds."""
+"""All kinds that scheduling reads, by name; Pod is the last, because pods refer to objects of other kinds."""
 
 
 def kind_of(raw: Mapping[str, Any]) -> ApiKind[Any] | None:

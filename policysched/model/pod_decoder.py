@@ -1,4 +1,4 @@
-"""`PodDecoder`: decodes many pods with little memory, because pods of one owner share equal parts.
+"""`PodDecoder`: decodes many pods with little memory: equal parts of an owner's pods are one object.
 
 Pods of one template differ only in names, times and nodes. A pod decoded by itself needs about eighty objects; parts
 that equal those of the previous pod with the same namespace and `generateName` become the same object, so about a dozen
@@ -20,20 +20,20 @@ from policysched.model.objects.pods import PodSpec, PodStatus
 
 Text = TypeVar("Text", str, str | None)
 MOST_TEMPLATES: Final = 16_384
-"""Number of pod templates of which the last decoded pod is remembered; beyond it, all are forgotten.
+"""Maximum number of pod templates of which the last decoded pod is remembered; beyond it, all are forgotten.
 
 Pods of a namespace without a `generateName` are one template.
 """
 
 
 class PodDecoder:
-    """Decodes pods, and refers to decoded pods only by weak references."""
+    """Decodes pods; for sharing equal parts, it refers to earlier pods by weak references."""
 
     def __init__(self) -> None:
         self._last: dict[tuple[str, str], ref[Pod]] = {}
 
     def __call__(self, raw: bytes | Mapping[str, Any]) -> Pod:
-        """Decode a pod.
+        """Decode a pod, whose parts that equal those of an earlier pod are shared with it.
 
         Raises:
             ObjectError: the pod is malformed.
@@ -53,7 +53,7 @@ class PodDecoder:
 
 
 def _sharing(pod: Pod, like: Pod) -> Pod:
-    """Check a pod, and return it with parts shared with an equal, already checked pod.
+    """Check a pod; return it with the parts shared that equal those of `like`, a pod that is already checked.
 
     Raises:
         ObjectError: a quantity is malformed.
@@ -83,7 +83,7 @@ def _metadata(made: Metadata, like: Metadata) -> Metadata:
 
 
 def _spec(made: PodSpec, like: PodSpec) -> PodSpec:
-    """Return a pod's spec that shares parts with `like`, also if volumes or affinity differ, but no other part."""
+    """Return a pod's spec that shares equal parts with the spec `like`; only volumes and affinity may differ."""
     volumes, affinity = made.volumes, made.affinity
     shared = replace(
         like,

@@ -1,4 +1,4 @@
-"""Requirements of a pod: host ports, images, node features; also its priority and quality of service.
+"""What a pod requires: host ports, images, node features; also its priority and quality of service.
 
 `policysched.state` has the columns of used ports and of images. A port without an address means every address, without
 a protocol TCP. Images have the names that nodes report. A pod without a priority has priority 0, as one created before
@@ -66,7 +66,7 @@ def normalized_image_name(name: str) -> str:
 
 
 def pod_images(pod: Pod) -> tuple[str, ...]:
-    """Return the images of a pod's containers, init containers and image volumes; repeated images stay repeated."""
+    """Return the images of a pod's containers, init containers and image volumes; an image may occur several times."""
     spec = pod.spec
     references = [one.image for one in (*spec.init_containers, *spec.containers)]
     references += [volume.image.reference for volume in spec.volumes if volume.image is not None]
@@ -79,7 +79,7 @@ def container_count(pod: Pod) -> int:
 
 
 def required_features(pod: Pod, known: Collection[str]) -> frozenset[str]:
-    """Return those of the known node features that a pod's spec requires.
+    """Return the features, among those that nodes can declare, that a pod's spec requires.
 
     Args:
         pod: The pod.
@@ -122,11 +122,11 @@ _NEEDED: Final[Mapping[str, Callable[[PodSpec], bool]]] = {
     "UserNamespacesHostNetworkSupport": lambda spec: spec.host_network and spec.host_users is False,
     "VolumeBindMountOptions": _has_mount_options,
 }
-"""For each node feature that a pod can require, the function that returns whether a spec requires it."""
+"""For each node feature that a pod can require: a function that returns whether a pod's spec requires it."""
 
 
 def declared_features(names: Iterable[str], known: Sequence[str]) -> frozenset[str]:
-    """Return those of a node's declared features that are in `known`.
+    """Return the features that a node declares and that are in `known`.
 
     As in kube-scheduler, the list is merged with the sorted registry from left to right, so a name out of order in
     `status.declaredFeatures` is ignored.

@@ -66,7 +66,7 @@ class MetricQuery(Struct, frozen=True):
 
 
 class Let(Struct, frozen=True):
-    """A named expression that the rules of a policy can use."""
+    """A named expression (`let`), which the rules of a policy can use."""
 
     name: str
     value: Expression
@@ -155,7 +155,7 @@ class PolicyDiagnostic(Struct, frozen=True):
 
 
 class PolicyCost(Struct, frozen=True):
-    """The operations that a decision needs for a policy: once, per node, and per placed pod."""
+    """The operations that evaluating a policy takes for one decision: once, per node, and per placed pod."""
 
     scalar: int = 0
     nodes: int = 0
@@ -163,7 +163,7 @@ class PolicyCost(Struct, frozen=True):
 
 
 class PolicyInput(Struct, frozen=True):
-    """An input that the policy reads, and the number of nodes that have a value for it."""
+    """A label, resource or metric that a policy reads, with the number of nodes that have a value for it."""
 
     name: str = ""
     present: int = 0
@@ -206,14 +206,14 @@ class Policy(Struct, frozen=True):
 
 
 class UnreadablePolicy(Policy, frozen=True):
-    """A policy whose spec cannot be decoded; the generation in force before stays in force."""
+    """A policy whose newest spec cannot be decoded; its generation in force stays in force."""
 
     field: str = ""
     reason: str = ""
 
 
 class LastGood(Struct, frozen=True):
-    """A generation of a policy that compiled, as stored in the annotation, with the UID of the policy."""
+    """A generation of a policy that compiled, with the policy's UID, as stored in the policy's annotation."""
 
     uid: str
     generation: int
@@ -284,7 +284,7 @@ def last_good_text(policy: Policy, generation: int, spec: PolicySpec) -> str:
 
 
 def decode_last_good(policy: Policy) -> LastGood | None:
-    """Decode the last good generation from a policy's annotation; None if the policy has no such annotation.
+    """Decode the last generation that compiled from a policy's annotation; None without the annotation.
 
     Raises:
         ObjectError: it is malformed or too large, belongs to another object, or its generation does not exist yet.
@@ -301,7 +301,7 @@ def decode_last_good(policy: Policy) -> LastGood | None:
 
 
 def keeps(policy: Policy, generation: int, spec: PolicySpec) -> bool:
-    """Return whether the last-good annotation of a policy contains this generation, compressed or not."""
+    """Return whether a policy's annotation contains a generation as the last one that compiled."""
     try:
         return decode_last_good(policy) == LastGood(uid=policy.metadata.uid, generation=generation, spec=spec)
     except ObjectError:
@@ -309,12 +309,12 @@ def keeps(policy: Policy, generation: int, spec: PolicySpec) -> bool:
 
 
 def annotations_size(annotations: Mapping[str, str]) -> int:
-    """Return the size of an object's annotations as the API server counts it for MAX_ANNOTATIONS. Units: bytes."""
+    """Return the size of an object's annotations as the API server computes it. Units: bytes."""
     return sum(len(name.encode()) + len(text.encode()) for name, text in annotations.items())
 
 
 def _decompressed(policy: Policy, text: str) -> bytes:
-    """Return the JSON of a compressed last-good annotation.
+    """Return the JSON in a compressed value of the last-good annotation.
 
     Raises:
         ObjectError: the text cannot be decompressed, or is larger than LARGEST_LAST_GOOD.
@@ -335,7 +335,7 @@ def _decompressed(policy: Policy, text: str) -> bytes:
 
 
 class MetricKey(NamedTuple):
-    """Identity of a metric, whatever name a policy gives the metric."""
+    """The identity of a metric, independent of the name that a policy gives it."""
 
     query: str
     node_label: str
@@ -353,11 +353,11 @@ class Sample(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MetricAnswer:
-    """The result of one refresh of a metric, for all nodes."""
+    """The result of one query of a metric, for all nodes."""
 
     key: MetricKey
     samples: Mapping[str, Sample] | None
-    """Values by node name; a node without an entry has no value from now on.
+    """Values by node name; a node without an entry has no value from now on. None keeps the earlier values.
 
     None: the refresh failed, and known values stay and age. None: there was no answer; what was known before stays, and
     ages.

@@ -23,7 +23,7 @@ _SPAN: Final = 1 << 64
 
 
 def wrap(number: int) -> int:
-    """Return the int64 with the low 64 bits of a number."""
+    """Return a number wrapped to 64 bits with sign, as Go's integers overflow."""
     return number if MIN <= number <= MAX else (number - MIN) % _SPAN + MIN
 
 
@@ -59,14 +59,14 @@ class QuantityError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A quantity: the number `mantissa * 10**exponent`; `wide` if it does not fit into Go's 64-bit form."""
+    """A quantity: the number `mantissa * 10**exponent`; `wide` if it needs the form that Go uses beyond 64 bits."""
 
     mantissa: int
     exponent: int = 0
     wide: bool = False
 
     def plus(self, other: Quantity) -> Quantity:
-        """Return the exact sum of two quantities; it is wide if the 64-bit form cannot hold it."""
+        """Return the exact sum of two quantities; it is wide if Go's 64-bit form cannot hold it."""
         if not (self.wide or other.wide):
             if other.mantissa == 0:
                 return self
@@ -80,7 +80,7 @@ class Quantity:
         return Quantity(left + right, low, wide=self.wide or other.wide or not fits)
 
     def minus(self, other: Quantity) -> Quantity:
-        """Return the exact difference of two quantities; the lowest int64 is added, as its negation wraps in Go.
+        """Return the exact difference of two quantities; the lowest int64 is added, because its negation wraps in Go.
 
         Where that sum does not fit, Go subtracts exactly in the wide form.
         """
@@ -109,7 +109,7 @@ class Quantity:
         return self._at(low) > other._at(low)
 
     def largest(self, other: Quantity) -> Quantity:
-        """Return the larger of two quantities; of equal quantities, this one.
+        """Return the larger of two quantities; if they are equal, this quantity.
 
         Go makes the other quantity wide before it compares it with a wide one, and keeps it wide.
         """
@@ -213,7 +213,7 @@ def _suffix(text: str) -> tuple[int, int]:
 
 
 def _narrow(whole: str, fraction: str, base: int, exponent: int) -> Quantity | None:
-    """Parse a quantity that fits into Go's 64-bit form; None if Go would use its wide form."""
+    """Parse a quantity that fits into Go's 64-bit form; None if Go would use its form for larger numbers."""
     factor = 1
     if base == 10:
         precision = _NARROW_DIGITS - len(whole) - len(fraction)
@@ -228,7 +228,7 @@ def _narrow(whole: str, fraction: str, base: int, exponent: int) -> Quantity | N
 
 
 def _wide(whole: str, fraction: str, base: int, exponent: int) -> Quantity:
-    """Parse a quantity in Go's wide form: billionths, rounded up; binary quantities are capped at the largest int64."""
+    """Parse a quantity beyond 64 bits as Go does: in billionths, rounded up; binary ones are capped at int64."""
     if len(whole) + len(fraction) > _MOST_DIGITS:
         raise QuantityError(_WRONG_NUMBER)
     mantissa = int(whole + fraction)
@@ -251,7 +251,7 @@ def _away_from_zero(number: int, places: int) -> int:
 
 
 def _wide_scaled(mantissa: int, shift: int) -> int:
-    """Return the result of Go's scaledValue, with overflows as on amd64."""
+    """Return the result of Go's scaledValue (of `math/big` integers), with overflows as on amd64."""
     if shift >= 0:
         factor = 10**shift if shift < 19 else MIN
         return wrap(wrap(mantissa) * int(factor)) if shift else wrap(mantissa)

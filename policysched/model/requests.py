@@ -37,7 +37,7 @@ CPU, MEMORY, EPHEMERAL, PODS = "cpu", "memory", "ephemeral-storage", "pods"
 MOST_EXTENDED: Final = 1024
 """Maximum number of a node's extended resources that are read, in the order of names; the others are ignored."""
 FEW_STATED: Final = 16
-"""Maximum number of a node's resources up to which the node's parsed amounts are cached."""
+"""Maximum number of resources of a node for which the node's parsed amounts are cached."""
 LONGEST_STATED: Final = 100
 """Maximum length of resource name plus amount for which a node's parsed amounts are cached. Units: characters."""
 DEFAULT_AMOUNTS: Final[Mapping[str, Quantity]] = {
@@ -46,10 +46,10 @@ DEFAULT_AMOUNTS: Final[Mapping[str, Quantity]] = {
 }
 """The requests that scores assume for a container without requests (NonZeroRequested)."""
 MANY_CONTAINERS: Final = 64
-"""Number of containers from which the sums of a pod are cached; the cache has the two pods summed last."""
+"""Number of containers above which a pod's sums of amounts are cached, for the two pods summed last."""
 NONE_MISSING: Final[Mapping[str, Quantity]] = {}
 AmountsInUse: TypeAlias = Callable[[Pod, Mapping[str, Quantity]], Amounts]
-"""Function that returns the amounts that a placed pod uses, given amounts for containers without a request.
+"""Function that returns the amounts that a placed pod uses, given the pod and amounts for missing requests.
 
 The two rules are `largest_of_containers` and `largest_of_sums`.
 """
@@ -91,7 +91,7 @@ def incoming_requests(pod: Pod) -> Requests:
 
 
 def incoming_amounts(pod: Pod, resources: Iterable[str], in_use: AmountsInUse) -> list[int]:
-    """Return a pending pod's requests of some resources, as NodeResourcesBalancedAllocation computes them.
+    """Return the amounts of some resources that a pending pod requests, as NodeResourcesBalancedAllocation counts them.
 
     Args:
         pod: the pod.
@@ -105,7 +105,7 @@ def incoming_amounts(pod: Pod, resources: Iterable[str], in_use: AmountsInUse) -
 
 
 def incoming_nonzero(pod: Pod, resources: Iterable[str], in_use: AmountsInUse | None = None) -> list[int]:
-    """Return a pending pod's requests of some resources, as NodeResourcesFit computes them for scores.
+    """Return the amounts of some resources that a pending pod requests, as NodeResourcesFit counts them for scores.
 
     A container without a request counts with 100m and 200Mi.
 
@@ -124,7 +124,7 @@ def incoming_nonzero(pod: Pod, resources: Iterable[str], in_use: AmountsInUse | 
 
 
 def counted_parts(pod: Pod) -> tuple[object, ...]:
-    """Return a cache key with all parts of a pod that affect the amounts that it uses on a node."""
+    """Return all parts of a pod that affect the amounts that it uses on a node, as a cache key."""
     spec, status = pod.spec, pod.status
     return (
         spec.containers,
@@ -145,7 +145,7 @@ def placed_requests(pod: Pod, in_use: AmountsInUse) -> Requests:
 
 
 def placed_nonzero(pod: Pod, in_use: AmountsInUse) -> tuple[int, int]:
-    """Return cpu (thousandths) and memory (bytes) of a placed pod as scores use them (NonZeroRequested).
+    """Return the cpu (millicores) and memory (bytes) of a placed pod that scores count (NonZeroRequested).
 
     Missing: a container without a request counts as 100m and 200Mi; where the pod as a whole has requests,
     only for a resource that neither the pod nor a container names.
@@ -160,7 +160,7 @@ def placed_nonzero(pod: Pod, in_use: AmountsInUse) -> tuple[int, int]:
 
 
 def allocatable(node: Node) -> Allocatable:
-    """Return the allocatable amounts of a node; nodes with the same few, short texts share a cached result."""
+    """Return the allocatable amounts of a node; cached for nodes with few, short amounts."""
     stated = node.status.allocatable
     if len(stated) <= FEW_STATED and all(
         type(amount) is str and len(name) + len(amount) <= LONGEST_STATED for name, amount in stated.items()
@@ -190,7 +190,7 @@ def _allocatable(stated: ResourceList) -> Allocatable:
 
 
 def pod_amounts(pod: Pod, missing: Mapping[str, Quantity] = NONE_MISSING) -> Amounts:
-    """Return a pod's requests: of its containers, replaced by pod-level requests where given, plus overhead.
+    """Return a pod's requests: the containers' sum, with pod-level requests where the pod has any, plus overhead.
 
     Args:
         pod: the pod.
@@ -203,7 +203,7 @@ def pod_amounts(pod: Pod, missing: Mapping[str, Quantity] = NONE_MISSING) -> Amo
 
 
 def largest_of_containers(pod: Pod, missing: Mapping[str, Quantity]) -> Amounts:
-    """Return the amounts in use as the sum over containers of the largest of requested, allocated, actual amount.
+    """Return the amounts in use: for each container the largest of requested, allocated and actual amount, summed.
 
     Statuses without actual values, and of init containers that do not restart, are ignored. The pod-level requests are
     the largest ones too, for the resources that the spec names.
@@ -222,7 +222,7 @@ def largest_of_containers(pod: Pod, missing: Mapping[str, Quantity]) -> Amounts:
 
 
 def largest_of_sums(pod: Pod, missing: Mapping[str, Quantity]) -> Amounts:
-    """Return the amounts in use as the largest of three sums: of requested, of allocated, of actual amounts.
+    """Return the amounts in use: the largest of the sums of requested, of allocated and of actual amounts.
 
     A container without a reported amount counts with its spec. Sums that the kubelet reports for the whole pod replace
     those over containers. The pod-level requests are the largest ones too, for each resource that any of them names.
@@ -247,14 +247,14 @@ def largest_of_sums(pod: Pod, missing: Mapping[str, Quantity]) -> Amounts:
 
 
 def amounts_in_use(*, compares_sums: bool) -> AmountsInUse:
-    """Return the function that computes amounts in use: as the largest of sums, or as a sum over containers."""
+    """Return the function for the amounts that a resized pod uses: `largest_of_sums` or `largest_of_containers`."""
     return largest_of_sums if compares_sums else largest_of_containers
 
 
 _Part: TypeAlias = Callable[[Amounts, Amounts, ContainerStatus | None], Amounts]
-"""Function that returns one container's amounts, given its requests, its feasible requests and its status."""
+"""Function that returns the amounts of one container, from its requests, its feasible requests and its status."""
 _Sums: TypeAlias = dict[tuple[_Part, tuple[tuple[str, Quantity], ...]], Amounts]
-"""The cached sums of a pod, by kind of amounts and by the amounts for containers without a request."""
+"""The cached sums of a pod: by the function for a container's amounts, and by amounts for missing requests."""
 
 
 def _stated(stated: Amounts, possible: Amounts, status: ContainerStatus | None) -> Amounts:  # noqa: ARG001 - a part
@@ -278,7 +278,7 @@ def _actual(stated: Amounts, possible: Amounts, status: ContainerStatus | None) 
 
 
 class _LargePods:
-    """The cached sums of the two pods with many containers that were summed last.
+    """A cache of summed amounts for the two pods with many containers that were summed last.
 
     A cycle and its plugins need several sums of the same pod; a comparison of two versions needs those of both.
     """
@@ -289,7 +289,7 @@ class _LargePods:
         self._last: tuple[tuple[ref[Pod], _Sums], ...] = ()
 
     def sums_of(self, pod: Pod) -> _Sums:
-        """Return the cached sums of a pod, to which the caller adds sums; they live as long as the pod. Thread-safe."""
+        """Return the cached sums of a pod, a dictionary to which the caller adds; dropped with the pod. Thread-safe."""
         last = self._last
         for one, sums in last:
             if one() is pod:
@@ -349,7 +349,7 @@ def pod_limits(pod: Pod) -> Amounts:
 
 
 def _together(pod: Pod, main: Iterable[Amounts], initial: Iterable[Amounts]) -> Amounts:
-    """Return the sum of containers that run in parallel, or the largest sum while an init container runs, if larger."""
+    """Return the sum over containers that run in parallel, or the highest sum during an init container, if higher."""
     total: Amounts = {}
     for own in main:
         _add(total, own)

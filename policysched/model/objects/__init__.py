@@ -1,4 +1,4 @@
-"""The structs of all objects that scheduling reads.
+"""The structs of all Kubernetes objects that scheduling reads.
 
 `meta` has the common fields, `pods`, `pod_groups`, `cluster`, `storage` and `devices` the kinds. Quantities are texts
 (`Amount`).

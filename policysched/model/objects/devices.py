@@ -23,7 +23,7 @@ NO_PARAMETERS: Final = msgspec.Raw(b"null")
 
 
 class ResourcePool(Struct, frozen=True):
-    """The pool of a slice; only the slices of the highest generation of a pool are valid."""
+    """The pool of a ResourceSlice; of a pool's slices, only those of the highest generation are valid."""
 
     name: str = ""
     generation: Int64 = 0
@@ -75,7 +75,7 @@ class DeviceAttribute(Struct, frozen=True):
 
 
 class CapacityRange(Struct, frozen=True):
-    """The amounts that may be requested: a range with an optional step."""
+    """The amounts of a capacity that may be requested: a range with an optional step."""
 
     min: Amount | None = None
     max: Amount | None = None
@@ -98,7 +98,7 @@ class DeviceCapacity(Struct, frozen=True):
 
 
 class DeviceTaint(Struct, frozen=True):
-    """A device's taint."""
+    """A taint of a device, which a driver publishes or a DeviceTaintRule adds."""
 
     key: str = ""
     value: str = ""
@@ -128,7 +128,7 @@ class DeviceTaintRule(Struct, frozen=True):
 
 
 class SliceDevice(Struct, frozen=True):
-    """A device of a slice; attribute and capacity names without a domain are in the driver's domain."""
+    """A device in a ResourceSlice; attribute and capacity names without a domain are in the driver's domain."""
 
     name: str = ""
     attributes: dict[str, DeviceAttribute] = {}
@@ -145,7 +145,7 @@ class SliceDevice(Struct, frozen=True):
 
 
 class ResourceSliceSpec(Struct, frozen=True):
-    """The devices or shared counters of a part of a pool, and the nodes that can use them."""
+    """The spec of a ResourceSlice: devices or shared counters of a pool, and the nodes that can use them."""
 
     driver: str = ""
     pool: ResourcePool = ResourcePool()
@@ -158,7 +158,7 @@ class ResourceSliceSpec(Struct, frozen=True):
 
 
 class ResourceSlice(Struct, frozen=True):
-    """A part of a pool that a driver publishes."""
+    """The devices that a driver publishes as one part of a pool."""
 
     metadata: Metadata = Metadata()
     spec: ResourceSliceSpec = ResourceSliceSpec()
@@ -171,13 +171,13 @@ class CELDeviceSelector(Struct, frozen=True):
 
 
 class DeviceSelector(Struct, frozen=True):
-    """One condition of a request on devices."""
+    """One condition that a device must meet to be allocated for a request."""
 
     cel: CELDeviceSelector | None = None
 
 
 class OpaqueConfiguration(Struct, frozen=True):
-    """Parameters for a driver in a device configuration, which only the driver interprets."""
+    """Parameters for a driver in a device configuration; only the driver interprets them."""
 
     driver: str = ""
     parameters: msgspec.Raw = NO_PARAMETERS
@@ -267,7 +267,7 @@ class DeviceRequest(Struct, frozen=True):
 
 
 class DeviceConstraint(Struct, frozen=True):
-    """An attribute that must be equal, or different, on all devices of the named requests, or of all requests."""
+    """An attribute that must be equal, or different, on all devices of the named requests (of all, without names)."""
 
     requests: tuple[str, ...] = ()
     match_attribute: str | None = None
@@ -275,7 +275,7 @@ class DeviceConstraint(Struct, frozen=True):
 
 
 class ClaimConfiguration(Struct, frozen=True):
-    """A driver configuration for the devices of the named requests; without names, of all requests."""
+    """A driver configuration for the devices of the named requests (of all requests, without names)."""
 
     requests: tuple[str, ...] = ()
     opaque: OpaqueConfiguration | None = None
@@ -334,7 +334,7 @@ class AllocationResult(Struct, frozen=True):
 
 
 class ConsumerReference(Struct, frozen=True):
-    """A pod (or other object) that may use a claim."""
+    """A reference in `reservedFor` to a pod (or other object) that may use a claim."""
 
     api_group: str = ""
     resource: str = ""
@@ -376,7 +376,7 @@ class ClaimMetadata(Metadata, frozen=True):
 
 
 class ResourceClaim(Struct, frozen=True):
-    """A claim for devices."""
+    """A claim for devices, which a pod refers to."""
 
     metadata: ClaimMetadata = ClaimMetadata()
     spec: ResourceClaimSpec = ResourceClaimSpec()

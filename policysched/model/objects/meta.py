@@ -1,4 +1,4 @@
-"""Parts of all kinds: base struct, metadata, owner references, label selectors.
+"""Parts that all kinds of objects have: base struct, metadata, owner references, label selectors.
 
 Structs are frozen and skip unknown fields while decoding, so an object uses memory only for fields that scheduling
 reads.
@@ -29,7 +29,7 @@ class Struct(msgspec.Struct, rename="camel", kw_only=True, omit_defaults=True, f
 
 
 class OwnerReference(Struct, frozen=True):
-    """An owner of an object."""
+    """A reference from an object to its owner, such as a ReplicaSet."""
 
     api_version: str = ""
     kind: str = ""
@@ -55,7 +55,7 @@ class Metadata(Struct, frozen=True):
 
 
 class Requirement(Struct, frozen=True):
-    """A `matchExpressions` or `matchFields` entry of a label or node selector."""
+    """An entry of `matchExpressions` or `matchFields` in a label selector or node selector."""
 
     key: str = ""
     operator: str = ""
@@ -63,7 +63,7 @@ class Requirement(Struct, frozen=True):
 
 
 class LabelSelector(Struct, frozen=True):
-    """A label selector; whether an absent selector matches nothing or everything depends on its field."""
+    """A label selector; it depends on the field whether an absent selector matches nothing or everything."""
 
     match_labels: dict[str, str] = {}
     match_expressions: tuple[Requirement, ...] = ()

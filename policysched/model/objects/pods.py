@@ -33,7 +33,7 @@ class NodeSelectorTerm(Struct, frozen=True):
 
 
 class NodeSelector(Struct, frozen=True):
-    """Node selector terms, at least one of which must match."""
+    """A node selector: a node must match at least one of its terms."""
 
     node_selector_terms: list[NodeSelectorTerm] = []
 
@@ -66,7 +66,7 @@ class PodAffinityTerm(Struct, frozen=True):
 
 
 class WeightedPodAffinityTerm(Struct, frozen=True):
-    """A preferred pod affinity term."""
+    """A preferred pod affinity or anti-affinity term with its weight."""
 
     weight: Int32 = 0
     pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
@@ -199,7 +199,7 @@ class RBDImage(Struct, frozen=True):
 
 
 class PodCertificate(Struct, frozen=True):
-    """Volume source: a certificate that the kubelet requests for a pod."""
+    """A source of a projected volume: a certificate that the kubelet requests for the pod."""
 
     key_type: str = ""
 

@@ -38,7 +38,7 @@ READ_WRITE_ONCE_POD: Final = "ReadWriteOncePod"
 
 
 class ObjectReference(Struct, frozen=True):
-    """Reference to the claim of a volume; without a UID, the volume was reserved before the claim existed."""
+    """A reference (claimRef) from a volume to its claim; without a UID, it was reserved before the claim existed."""
 
     kind: str = ""
     api_version: str = ""
@@ -139,7 +139,7 @@ class TopologyLabel(Struct, frozen=True):
 
 
 class TopologyTerm(Struct, frozen=True):
-    """Topology labels that a node must have, all of them."""
+    """A list of topology labels; a node must have all of them."""
 
     match_label_expressions: list[TopologyLabel] = []
 
@@ -245,7 +245,7 @@ def class_of(stored: PersistentVolume | PersistentVolumeClaim) -> str:
 
 
 def affinity_key(affinity: VolumeNodeAffinity | None) -> bytes:
-    """Return a key of a volume's node affinity; equal keys mean that the same nodes can access the volumes."""
+    """Return a key of a volume's node affinity; volumes with equal keys are accessible from the same nodes."""
     return _ENCODER.encode(affinity)
 
 
@@ -260,7 +260,7 @@ def claim_name(pod: Pod, volume: Volume) -> str | None:
 
 
 def is_made_for(claim: PersistentVolumeClaim, pod: Pod) -> bool:
-    """Return whether a claim was created for an ephemeral volume of a pod, which then is its controller.
+    """Return whether a claim was created for an ephemeral volume of a pod: the pod is then the claim's controller.
 
     Source: k8s.io/component-helpers/storage/ephemeral/ephemeral.go (VolumeIsForPod).
     """

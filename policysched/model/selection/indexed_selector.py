@@ -1,4 +1,4 @@
-"""`IndexedSelector`: a label selector indexed by label, for long selectors and objects with few labels.
+"""`IndexedSelector`: a label selector with its requirements by label, for long selectors and few labels.
 
 It returns what `selectors.LabelMatcher` returns, with a fraction of the memory: requirements stay as stated and are
 validated once. Many requirements or values of one label are merged at their first use.
@@ -20,21 +20,21 @@ _LISTED: Final = frozenset((Operator.IN, Operator.NOT_IN))
 _DEMANDING: Final = frozenset((Operator.IN, Operator.EXISTS))
 _OPERATORS: Final = _LISTED | {Operator.EXISTS, Operator.DOES_NOT_EXIST}
 FEW: Final = 64
-"""Number of requirements and values on a label up to which their merged condition is not cached."""
+"""Number of requirements and values on one label up to which their merged form is not cached."""
 Stated: TypeAlias = Requirement | list[Requirement]
 """One or more requirements on one label."""
 
 
 class LabelCondition:
-    """The requirements of a selector on one label, merged."""
+    """All requirements of a label selector on one label, merged."""
 
     __slots__ = ("absent", "allowed", "banned", "present")
 
     def __init__(self, requirements: Iterable[Requirement]) -> None:
         self.absent = self.present = True
-        """Whether an object may lack the label, and whether an object may have the label."""
+        """Whether an object without the label can match, and whether an object with the label can match."""
         self.allowed: Set[str] | None = None
-        """The allowed values; None if every value that is not banned is allowed."""
+        """The values that the label may have; None for every value that is not banned."""
         self.banned: set[str] = set()
         for one in requirements:
             if one.operator in _DEMANDING:
@@ -52,7 +52,7 @@ class LabelCondition:
 
 
 class IndexedSelector:
-    """A label selector indexed by label.
+    """A label selector with its requirements by label, which evaluates only those on an object's labels.
 
     Raises:
         SelectorError: an operator is unknown, or a key or value is invalid for it.
@@ -81,7 +81,7 @@ class IndexedSelector:
         """The labels that an object must have, without duplicates."""
 
     def on(self, label: str) -> LabelCondition | None:
-        """Return the selector's condition on a label; None without a condition."""
+        """Return the selector's merged requirements on a label; None if it has none."""
         stated = self._of.get(label)
         if isinstance(stated, LabelCondition):
             return stated
@@ -107,7 +107,7 @@ class IndexedSelector:
         return len(self.demanded) <= len(labels) and all(key in labels for key in self.demanded)
 
     def labels_among(self, labels: Mapping[str, object]) -> Set[str]:
-        """Return those of the given labels on which the selector has a condition."""
+        """Return the given labels on which the selector has requirements."""
         return (labels.keys() & self._of.keys()) | (labels.keys() & self._selector.match_labels.keys())
 
     def _exactly(self, key: str) -> tuple[Requirement, ...]:

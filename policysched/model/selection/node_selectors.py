@@ -33,28 +33,28 @@ NAME_FIELD: Final = "metadata.name"
 
 @dataclass(frozen=True, slots=True)
 class FieldRequirement:
-    """The value that a field of a node must have, or must not have if `negated`."""
+    """A requirement on a field of a node (`matchFields`): the value that it must have, or must not if `negated`."""
 
     key: str
     value: str
     negated: bool = False
 
     def admits(self, name: str) -> bool:
-        """Return whether a node's name meets the requirement; fields other than the name are empty."""
+        """Return whether a node with a name meets the requirement; all fields except the name are empty."""
         actual = name if self.key == NAME_FIELD else ""
         return (actual == self.value) is not self.negated
 
 
 @dataclass(frozen=True, slots=True)
 class NodeTerm:
-    """A compiled node selector term: requirements on labels and fields of a node, all of which must match."""
+    """A compiled term of a node selector: requirements on labels and fields of a node, all of which must match."""
 
     labels: tuple[LabelRequirement, ...] = ()
     fields: tuple[FieldRequirement, ...] = ()
     _by_label: ByLabel | None = field(default=None, init=False, repr=False, compare=False)
 
     def matches(self, name: str, labels: Mapping[str, str]) -> bool:
-        """Return whether a node matches all requirements; fields are ignored for a node without a name.
+        """Return whether a node with a name and labels matches all requirements; an empty name ignores fields.
 
         Cost: with many label requirements O(labels of the node), and once O(requirements).
         """
@@ -67,7 +67,7 @@ class NodeTerm:
 
     @property
     def by_label(self) -> ByLabel:
-        """The requirements on labels, grouped by label; cached if there are many."""
+        """The requirements on labels, indexed by label; cached if there are many."""
         known = self._by_label
         if known is None:
             known = ByLabel(self.labels)
@@ -78,7 +78,7 @@ class NodeTerm:
 
 @dataclass(frozen=True, slots=True)
 class NodeSelectorMatcher:
-    """A compiled node selector: a node must match at least one term and have the required labels.
+    """A compiled node selector: a node must match one or more terms and have all required labels.
 
     Missing: terms None require nothing; an empty list of terms matches no node.
     """
@@ -93,7 +93,7 @@ class NodeSelectorMatcher:
         return self._hash or 0
 
     def matches(self, name: str, labels: Mapping[str, str]) -> bool:
-        """Return whether a node matches any term and has the required label values."""
+        """Return whether a node with a name and labels matches a term and has the required label values."""
         if not all(labels.get(key) == value for key, value in self.labels.items()):
             return False
         return self.terms is None or any(term.matches(name, labels) for term in self.terms)
@@ -123,7 +123,7 @@ def required_nodes(pod: Pod) -> NodeSelectorMatcher:
 
 
 def node_selector(selector: NodeSelector) -> NodeSelectorMatcher:
-    """Compile a node selector, such as that of a volume or plugin argument; an invalid term is an error.
+    """Return the compiled form of a NodeSelector, such as a volume's; raise SelectorError if a term is invalid.
 
     Raises:
         SelectorError: a term is invalid.
@@ -134,7 +134,7 @@ def node_selector(selector: NodeSelector) -> NodeSelectorMatcher:
 
 
 def lenient_node_selector(selector: NodeSelector) -> NodeSelectorMatcher:
-    """Return a compiled node selector in which an invalid term matches no node."""
+    """Return the compiled form of a NodeSelector, such as a volume's; an invalid term matches no node."""
     return NodeSelectorMatcher(terms=tuple(_valid_terms(selector.node_selector_terms)))
 
 
@@ -162,7 +162,7 @@ def preferred_nodes(pod: Pod) -> tuple[WeightedTerm, ...]:
 
 
 def preferred_terms(terms: Iterable[PreferredSchedulingTerm]) -> tuple[WeightedTerm, ...]:
-    """Return compiled preferred terms, without empty terms and terms with weight 0.
+    """Return preferred node affinity terms in compiled form, without empty terms and terms of weight 0.
 
     Raises:
         SelectorError: a term with a weight other than 0 is invalid.
@@ -225,7 +225,7 @@ class TolerationMatcher:
         )
 
     def covers(self, taint: Taint) -> bool:
-        """Return whether any toleration covers a taint; an empty effect or key in a toleration covers all."""
+        """Return whether a toleration of the pod tolerates a taint; an empty effect or key tolerates all of them."""
         return any(
             (effect, key, value) in self._covered
             for effect in ("", taint.effect)
@@ -234,9 +234,9 @@ class TolerationMatcher:
         )
 
     def covers_all(self, taints: Iterable[Taint], effects: Collection[str] = REPELLING_EFFECTS) -> bool:
-        """Return whether tolerations cover every taint that has one of the given effects."""
+        """Return whether the pod tolerates all taints that have one of the given effects."""
         return all(taint.effect not in effects or self.covers(taint) for taint in taints)
 
     def count_intolerable(self, taints: Iterable[Taint]) -> int:
-        """Return the number of PreferNoSchedule taints that no toleration covers."""
+        """Return the number of PreferNoSchedule taints that the pod does not tolerate."""
         return sum(taint.effect == PREFER_NO_SCHEDULE and not self.covers(taint) for taint in taints)

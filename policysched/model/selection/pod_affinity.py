@@ -25,7 +25,7 @@ NO_LABELS: Final[Mapping[str, str]] = {}
 
 @dataclass(frozen=True, slots=True)
 class PeerSelector:
-    """The pods that an affinity term matches: by labels, and by namespace or labels of the namespace."""
+    """The pods that an affinity term matches: by labels, by namespace, or by labels of the namespace."""
 
     pods: LabelMatcher
     namespaces: frozenset[str]
@@ -39,29 +39,29 @@ class PeerSelector:
         return self._hash
 
     def matches(self, pod: Pod, namespace_labels: Mapping[str, str] = NO_LABELS) -> bool:
-        """Return whether the selector matches a pod, given the labels of the pod's namespace."""
+        """Return whether the affinity term matches a pod, given the labels of the pod's namespace."""
         metadata = pod.metadata
         return self.is_in(metadata.namespace, namespace_labels) and self.pods.matches(metadata.labels)
 
     def is_in(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        """Return whether the selector can match pods of a namespace with these labels."""
+        """Return whether the affinity term can match pods in a namespace with these labels."""
         return namespace in self.namespaces or self.namespace_selector.matches(labels)
 
     @property
     def reads_namespaces(self) -> bool:
-        """Whether the selector depends on the labels of namespaces."""
+        """Whether the result depends on the labels of namespaces."""
         return bool(self.namespace_selector.requirements)
 
 
 class AffinityTerm(NamedTuple):
-    """A compiled affinity term: the pods that it matches, and the topology key."""
+    """A compiled pod affinity or anti-affinity term: the pods that it matches, and the topology key."""
 
     peers: PeerSelector
     topology_key: str
 
 
 class Preference(NamedTuple):
-    """A preferred affinity term with its weight."""
+    """A preferred pod affinity or anti-affinity term with its weight."""
 
     weight: int
     term: AffinityTerm
@@ -69,18 +69,18 @@ class Preference(NamedTuple):
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class PodTerms:
-    """All affinity terms of a pod."""
+    """All pod affinity and anti-affinity terms of a pod, required and preferred."""
 
     affinity: tuple[AffinityTerm, ...] = ()
     anti_affinity: tuple[AffinityTerm, ...] = ()
     preferred: tuple[Preference, ...] = ()
     preferred_anti: tuple[Preference, ...] = ()
     faults: tuple[str, ...] = ()
-    """The errors of invalid terms; all terms of the same kind, such as required affinity, are dropped."""
+    """The errors of invalid terms; an invalid term drops all terms of its kind, such as required affinity."""
 
     @property
     def fault(self) -> str:
-        """All errors of terms as one text; empty without errors."""
+        """All errors of invalid terms as one text; empty without errors."""
         return f"[{', '.join(self.faults)}]" if len(self.faults) > 1 else "".join(self.faults)
 
 
@@ -104,7 +104,7 @@ class ExistingTerm(NamedTuple):
 
 
 def _stated(pod: Pod) -> tuple[str, PodAffinity | None, PodAffinity | None] | None:
-    """Return a pod's namespace, affinity and anti-affinity as a cache key; None without affinity."""
+    """Return the namespace, affinity and anti-affinity of a pod, from which its terms are compiled; None without."""
     affinity = pod.spec.affinity
     if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
         return None
@@ -145,10 +145,10 @@ class _TermCompiler:
     def __init__(self, namespace: str) -> None:
         self._namespace = namespace
         self._peers: dict[tuple[int, frozenset[str], int], PeerSelector] = {}
-        """The peer selectors by namespaces and `id` of the label selector, which `_selectors` keeps alive."""
+        """The compiled selectors of pods, by namespaces and `id` of the label selectors in `_selectors`."""
         self._selectors: dict[Hashable, LabelMatcher] = {}
         self._named: dict[frozenset[str], frozenset[str]] = {}
-        """The sets of namespaces, which terms share."""
+        """The sets of namespaces that terms name; equal sets are one object."""
         self._before: tuple[PodAffinityTerm, PeerSelector] | None = None
 
     def term(self, stated: PodAffinityTerm) -> AffinityTerm:

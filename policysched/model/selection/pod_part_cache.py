@@ -18,13 +18,13 @@ from policysched.model.objects import Pod
 T = TypeVar("T")
 KEPT_BYTES: Final = 32 << 20
 BYTES_PER_BYTE: Final = 16
-"""Estimated memory of a cached value, per byte of the encoded part. Units: bytes."""
+"""Estimated memory of a cached value, for each byte of its encoded key. Units: bytes."""
 LEAST_BYTES: Final = 1 << 10
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 
 
 class PodPartCache(Generic[T]):
-    """A bounded cache of values computed from a part of a pod; pods with an equal part share the value.
+    """A bounded cache of values computed from one part of a pod; pods with an equal part share a value.
 
     Args:
         answer: Computes the value for a pod; may read only the part.
@@ -38,12 +38,12 @@ class PodPartCache(Generic[T]):
         self._without = without
         self._kept: LRUCache[Hashable, tuple[T, int]] = LRUCache(KEPT_BYTES, getsizeof=itemgetter(1))
         self._last: tuple[Any, T] | None = None
-        """The last part with its value: the pods of an owner arrive one after another and share the part."""
+        """The part of the last pod, with its value: pods of an owner usually follow each other and are equal."""
         self._last_is_large = False
         """Whether the last value is too large for the cache, so that the next pod's value replaces it."""
 
     def __call__(self, pod: Pod) -> T:
-        """Return the value for a pod, computed at the first pod with an equal part."""
+        """Return the value for a pod: cached, if a pod with an equal part came before, else computed."""
         part = self._part(pod)
         if part is None:
             if self._last_is_large:
@@ -78,7 +78,7 @@ class PodPartCache(Generic[T]):
 
 
 def _key(part: Any) -> bytes | None:
-    """Return a part of a pod as cache key; None if it contains text that JSON cannot represent."""
+    """Encode a part of a pod as cache key; return None if it contains text that JSON cannot represent."""
     try:
         return _ENCODER.encode(part)
     except UnicodeError:

@@ -41,7 +41,7 @@ _OF_LABELS: Final = frozenset((Operator.IN, Operator.NOT_IN, Operator.EXISTS, Op
 """The operators of label selectors; only node selectors have Gt and Lt."""
 _LISTING: Final[Mapping[str, Operator]] = {one.value: one for one in (Operator.IN, Operator.NOT_IN)}
 FEW_VALUES: Final = 4
-"""Maximum number of values of a requirement that is indexed together with other requirements."""
+"""Maximum number of values of a requirement that is indexed by value."""
 FEW: Final = 8
 """Maximum number of values or requirements that are searched without an index."""
 BYTES_PER_LABEL, BYTES_PER_VALUE = 256, 96
@@ -49,7 +49,7 @@ BYTES_PER_LABEL, BYTES_PER_VALUE = 256, 96
 
 
 def contradicted(selector: LabelSelector) -> str | None:
-    """Return a label on which the requirements of a valid selector contradict each other; None without such a label."""
+    """Return a label on which requirements of a valid selector contradict each other; None if they do not."""
     stated: dict[str, list[Requirement]] = {}
     for key, value in selector.match_labels.items():
         stated[key] = [Requirement(key, Operator.IN, (value,))]
@@ -59,7 +59,7 @@ def contradicted(selector: LabelSelector) -> str | None:
 
 
 def _exclude_each_other(requirements: Iterable[Requirement]) -> bool:
-    """Return whether no value of a label, and no object without the label, meets all given requirements."""
+    """Return whether requirements on one label can be met neither by any value nor by an object without the label."""
     allowed: set[str] | None = None
     refused: set[str] = set()
     operators = set()
@@ -113,7 +113,7 @@ class LabelRequirement(NamedTuple):
 
 
 class OfLabel:
-    """All requirements on one label, combined.
+    """All requirements of a label selector on one label, combined.
 
     Attributes:
         admits_absence: Whether an object may be without the label.
@@ -123,7 +123,7 @@ class OfLabel:
 
     def __init__(self, requirements: Iterable[LabelRequirement]) -> None:
         self._allowed: frozenset[str] | None = None
-        """The allowed values; None for any value."""
+        """The values that the label may have; None if any value is allowed."""
         self._banned: set[str] = set()
         self._bounds: tuple[int | None, int | None] = None, None
         """The exclusive lower and upper bound of the label's value as a number."""
@@ -146,7 +146,7 @@ class OfLabel:
         self._allowed = frozenset(values if self._allowed is None else self._allowed.intersection(values))
 
     def _bound(self, one: LabelRequirement) -> None:
-        """Combine a Gt or Lt requirement with the bounds so far."""
+        """Combine the bound of a Gt or Lt requirement with the bounds of earlier requirements."""
         above, below = self._bounds
         if one.operator is Operator.GREATER:
             above = one.bound if above is None else max(above, one.bound)
@@ -166,7 +166,7 @@ class OfLabel:
         return number is not None and (above is None or number > above) and (below is None or number < below)
 
     def among(self, values: KeysView[str]) -> tuple[Collection[str], bool]:
-        """Return those of `values` that are allowed and True, or those that are rejected and False, by which is faster.
+        """Return the allowed `values` and True, or the rejected `values` and False, whichever is faster to find.
 
         Cost: proportional to the smaller of the values and the listed ones; with numeric comparisons, to the values.
         """
@@ -180,7 +180,7 @@ class OfLabel:
 
 
 class ByLabel:
-    """Many requirements indexed by label, of which only those on an object's labels are evaluated.
+    """Many label requirements, indexed by label, so that only those on an object's labels are evaluated.
 
     Attributes:
         demanded: The labels that an object must have.
@@ -214,11 +214,11 @@ class ByLabel:
                 self.demanded.add(one.key)
         self._allowed = {(key, value) for key, values in listed.items() for value in values}
         self._listed = len(listed)
-        """Number of labels that must have one of listed values."""
+        """Number of labels for which In requirements with few values exist."""
         self._of: dict[str, OfLabel] = {}
 
     def of(self, label: str) -> OfLabel:
-        """Return the combined requirements on a label; the label must have requirements."""
+        """Return all requirements on a label, combined; the label must have requirements."""
         known = self._of.get(label)
         if known is None:
             known = self._of[label] = OfLabel(self.stated[label])
@@ -278,7 +278,7 @@ class LabelMatcher:
 
     @property
     def narrowest(self) -> LabelRequirement | None:
-        """The In requirement with the fewest values; None if there is no In requirement."""
+        """The In requirement with the fewest values; None without an In requirement."""
         if self._narrowest is None:
             exact = [one for one in self.requirements or () if one.operator is Operator.IN]
             if not exact:
@@ -307,13 +307,13 @@ class LabelMatcher:
         return self.requirements == ()
 
     def narrowed(self, labels: Mapping[str, str]) -> LabelMatcher:
-        """Return the selector with further required labels; a selector that matches nothing is not changed."""
+        """Return the selector with further required labels; a selector that matches nothing stays unchanged."""
         if self.requirements is None:
             return self
         return _matcher((*self.requirements, *_exactly(labels)))
 
     def joined(self, other: LabelMatcher) -> LabelMatcher:
-        """Return the conjunction of two selectors; `other` is ignored if it matches nothing."""
+        """Return a selector for objects that both selectors match; `other` is ignored if it matches nothing."""
         if not other.requirements or self.requirements is None:
             return self
         if not self.requirements:
@@ -326,7 +326,7 @@ EVERYTHING: Final = LabelMatcher(())
 
 
 def compile_selector(selector: LabelSelector | None) -> LabelMatcher:
-    """Return a compiled label selector; an absent selector matches nothing, an empty selector everything.
+    """Compile a label selector; an absent selector matches nothing, an empty selector everything.
 
     Raises:
         SelectorError: an operator is unknown, or a key or value is invalid for it.
@@ -373,12 +373,12 @@ class SelectorCompiler:
 
 
 def match_labels(labels: Mapping[str, str]) -> LabelMatcher:
-    """Return a compiled map of labels, as in `nodeSelector` and Services, without validation."""
+    """Compile a map of labels, as in `nodeSelector` and in Services, without validation."""
     return LabelMatcher(_exactly(dict(sorted(labels.items()))))
 
 
 def requirement(one: Requirement) -> LabelRequirement:
-    """Return a compiled requirement with any of the six operators.
+    """Compile a requirement of a label or node selector, with any of the six operators.
 
     Raises:
         SelectorError: the operator is unknown, or the key or a value is invalid for it.
@@ -403,7 +403,7 @@ def _sorted(values: Iterable[str]) -> tuple[str, ...]:
 
 
 def int64(text: str) -> int | None:
-    """Return the number of a decimal 64-bit integer; None if the text is no such integer."""
+    """Parse a decimal 64-bit integer; return None if the text is not one."""
     if len(text) > 40 or not _INTEGER.fullmatch(text):
         return None
     number = int(text)
