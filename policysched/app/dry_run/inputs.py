@@ -297,25 +297,41 @@ async def gather_cluster(
     left_out: list[ObjectError] = []
     live: Sequence[Object] = ()
     if LIVE in cluster:
-        from policysched.app.dry_run.live_cluster import read_cluster  # noqa: PLC0415 - files need no Kubernetes client
-
-        def use_version(version: str) -> None:
-            nonlocal kube_version
-            release, warning = release_of_server(version)
-            kube_version = release.minor
-            notes.extend([warning] if warning else [])
-
-        live = await read_cluster(
-            kubeconfig,
-            context,
-            left_out=left_out.append,
-            missing=notes.append,
-            version=use_version if kube_version == AUTO else None,
-        )
+        live, kube_version = await _read_live(kubeconfig, context, kube_version, left_out, notes)
     objects = (*live, *(one.object for one in documents))
     return ClusterInputs(
         objects, tuple(documents), tuple(tried), config_to_try, tuple(left_out), tuple(notes), kube_version
     )
+
+
+async def _read_live(
+    kubeconfig: Path | None, context: str | None, kube_version: str, left_out: list[ObjectError], notes: list[str]
+) -> tuple[Sequence[Object], str]:
+    """Return the objects of the kubeconfig's cluster, and the Kubernetes minor whose kube-scheduler decides.
+
+    Args:
+        kubeconfig: The kubeconfig.
+        context: The context in the kubeconfig.
+        kube_version: The minor; `auto` is replaced by the cluster's.
+        left_out: Receives the errors of objects that cannot be used.
+        notes: Receives notes about kinds that cannot be read, and about the cluster's version.
+    """
+    from policysched.app.dry_run.live_cluster import read_cluster  # noqa: PLC0415 - files need no Kubernetes client
+
+    def use_version(version: str) -> None:
+        nonlocal kube_version
+        release, warning = release_of_server(version)
+        kube_version = release.minor
+        notes.extend([warning] if warning else [])
+
+    objects = await read_cluster(
+        kubeconfig,
+        context,
+        left_out=left_out.append,
+        missing=notes.append,
+        version=use_version if kube_version == AUTO else None,
+    )
+    return objects, kube_version
 
 
 def load_policies(names: Iterable[str], notes: list[str]) -> list[Document]:
