@@ -1,6 +1,6 @@
 """`Attempts`: runs scheduling attempts, each of which decides about a pod, assumes the pod and starts its binding.
 
-An attempt awaits nothing but extenders and, if `MAX_BINDINGS` bindings are under way, the end of one of these.
+An attempt awaits nothing but extenders and, if `MAX_BINDINGS` bindings are running, the end of one of them.
 
 Source: pkg/scheduler/schedule_one.go (ScheduleOne, schedulingCycle, handleSchedulingFailure).
 """
@@ -48,8 +48,8 @@ class Attempts:
     """Runs the scheduling attempts of the pods of all profiles.
 
     Attributes:
-        rng: Draws among equal nodes.
-        tasks: The bindings and other requests that are under way.
+        rng: Random generator that chooses among equally good nodes.
+        tasks: The bindings and other requests that are running.
         shadows: Counts the victims that policies in Shadow mode would have protected.
     """
 
@@ -78,9 +78,9 @@ class Attempts:
             changes: Receives changes of the cluster.
             client: Writes to the API server.
             clock: The time.
-            rng: Draws among equal nodes.
-            observers: Are told about decisions.
-            timing: Records durations; None for none.
+            rng: Random generator that chooses among equally good nodes.
+            observers: Receive the decisions.
+            timing: Records durations; None if no durations are recorded.
         """
         self._cluster, self._queue = cluster, queue
         self._profiles, self._engines = profiles, engines

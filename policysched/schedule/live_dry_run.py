@@ -34,7 +34,7 @@ async def dry_run(
         engine: A separate engine of the pod's profile.
         pod: A pod that is not placed, with or without a queued pod of its name.
         policies: The policies in force.
-        rng: Draws among equal nodes.
+        rng: Random generator that chooses among equally good nodes.
         update_time: Sets the time of the cluster to now.
 
     Raises:
@@ -58,7 +58,7 @@ def dry_run_group(
         pods: Pods of the group that are not placed; a queued pod of the same name is replaced.
         given: The PodGroup object, if it does not exist yet or is to be replaced.
         policies: The policies in force.
-        rng: Draws among equal nodes.
+        rng: Random generator that chooses among equally good nodes.
 
     Raises:
         UsageError: A pod is on a node, the group does not exist, or extenders are interested in a pod.

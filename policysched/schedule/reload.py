@@ -34,8 +34,10 @@ COUNT_EVERY = 60.0
 NEWS_GATHER = 3.0
 """Delay of a count of nodes after a change, to collect further changes. Units: seconds."""
 PODS_FIRST = 4.0
-"""Longest time for which statuses wait until no pod is being scheduled, because an API server stores several bindings
-in the time of a status. Units: seconds."""
+"""Longest time for which writes of statuses wait until no pod is being scheduled. Units: seconds.
+
+In the time of a status, an API server stores several bindings.
+"""
 POLL = 0.02
 """Interval between checks whether pods are being scheduled. Units: seconds."""
 

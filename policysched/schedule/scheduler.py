@@ -69,9 +69,9 @@ class Scheduler:
         profiles: The profiles by name.
         client: Writes to the API server.
         clock: The time.
-        rng: Draws among equal nodes.
-        observers: Are told about decisions.
-        timing: Records durations; None for none.
+        rng: Random generator that chooses among equally good nodes.
+        observers: Receive the decisions.
+        timing: Records durations; None if no durations are recorded.
         cluster: The cluster; a new one by default.
     """
 
@@ -195,7 +195,7 @@ class Scheduler:
         Args:
             pod: A pod of one of the profiles.
             policies: The policies in force.
-            rng: Draws among equal nodes.
+            rng: Random generator that chooses among equally good nodes.
 
         Raises:
             UsageError: A pod of its name is on a node.
@@ -212,7 +212,7 @@ class Scheduler:
             pods: Pods of the group, of one of the profiles; its pending pods are decided with them.
             group: The PodGroup object, if it does not exist yet or is to be replaced.
             policies: The policies in force.
-            rng: Draws among equal nodes.
+            rng: Random generator that chooses among equally good nodes.
 
         Raises:
             UsageError: A pod is on a node, the group does not exist, or extenders are interested in a pod.

@@ -52,7 +52,7 @@ class ClassResults:
         profile: The plugins and their weights.
         pod: A pod of the class.
         stamps: The value of `Profile.stamps` for which the results are valid.
-        times: Measures the plugins; None for no measurement.
+        times: Measures the plugins; None if they are not measured.
         earlier: Results of the class under an earlier profile, to reuse.
     """
 

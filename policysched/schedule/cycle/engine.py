@@ -1,7 +1,7 @@
 """`Engine`: the scheduling cycle as a function; it finds the feasible nodes of a pod and chooses the best.
 
 The engine is synchronous and changes nothing in the cluster: the caller assumes the pod. The running scheduler, dry-run
-and the benchmarks use the same engine. It draws among the best nodes with the random source that it was given.
+and the benchmarks use the same engine. It chooses among the best nodes with the given random source.
 
 Source: pkg/scheduler/schedule_one.go (schedulePod, findNodesThatFitPod, selectHost).
 """
@@ -36,8 +36,8 @@ class Engine:
     Args:
         cluster: The cluster.
         profile: The plugins and their weights.
-        rng: Draws among equally good nodes.
-        timing: Measures the decisions; None for no measurement.
+        rng: Random generator that chooses among equally good nodes.
+        timing: Measures the decisions; None if they are not measured.
     """
 
     times: CycleTimes | None = None

@@ -47,7 +47,7 @@ class FailedCycle:
 
     Args:
         decision: A decision without a feasible node, of a cluster with nodes, in which no plugin failed.
-        rng: Draws among equal candidates.
+        rng: Random generator that chooses among equally good candidates.
         extenders: The extenders that are interested in the pod.
         victim_guards: The guards that protect pods from preemption.
     """

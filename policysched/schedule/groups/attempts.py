@@ -60,7 +60,7 @@ class GroupAttempts:
         changes: Sets the time of the cluster.
         client: Writes to the API server.
         clock: The time.
-        observers: Are told about attempts.
+        observers: Receive the attempts.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - dependencies are passed in

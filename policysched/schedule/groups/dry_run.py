@@ -113,7 +113,7 @@ class GroupDryRun:
     Args:
         engine: The engine of the members' profile.
         pods: The members without a node, in the order of their creation; at least one.
-        rng: Draws among equally good placements, and among equally good nodes in the order of their names.
+        rng: Chooses among equally good placements, and among equally good nodes in the order of their names.
         draw: Selects one of equally good nodes, instead of `rng`.
         stated: The members under their own scheduler names, if `pods` have another name.
         observe: Called with the decision about each member.

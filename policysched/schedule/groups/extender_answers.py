@@ -44,7 +44,7 @@ class ExtenderAnswers:
 
     Args:
         engine: The engine of the members' profile.
-        rng: Draws among equal nodes and placements.
+        rng: Random generator that chooses among equally good nodes and placements.
         members: The number of members.
     """
 

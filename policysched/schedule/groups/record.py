@@ -47,7 +47,7 @@ def make_group_record(  # noqa: PLR0913, PLR0917 - dependencies are passed in
     Args:
         engine: The engine of the members' profile.
         pods: The members without a node, in the order of their creation.
-        rng: Draws among equally good nodes.
+        rng: Random generator that chooses among equally good nodes.
         policies: The policies to describe.
         stated: The members under their own scheduler names, if `pods` have another name.
         observe: Called with the decision about each member and `policies`, while the earlier members have their nodes.

@@ -52,7 +52,7 @@ class Interests:
     Args:
         pre_enqueue: The gates.
         hints: The hints by plugin name.
-        listeners: The filters that are told which pods they rejected, by name.
+        listeners: By name, the filters whose `on_rejected` receives the pods that they rejected.
         taint_updates_wake_all: Whether a change of taints retries the pods of each plugin, other than the listeners,
             that has a hint for added nodes.
     """

@@ -26,7 +26,7 @@ class Judging:
             clock: Limits the time for the changes that an attempt missed.
             cluster: The cluster that hints read.
             queues: Has the profiles.
-            in_flight: The attempts under way, with the occurrences since they began.
+            in_flight: The running attempts, with the changes since they began.
         """
         self.timing: Timing | None = None
         """Records the durations of queueing hints; None if no durations are recorded."""

@@ -2,7 +2,7 @@
 
 A pending pod is active (ready, in the order of the QueueSort plugin), in backoff (waits after a failed attempt),
 unschedulable (waits for a change that a rejecting plugin accepts), gated (kept out by a PreEnqueue plugin) or in flight
-(its attempt is under way). The queue has no task of its own: `pop` also ends backoffs and handles timers and changes.
+(its attempt is running). The queue has no task of its own: `pop` also ends backoffs and handles timers and changes.
 
 If no pod is active, backoffs end early, except after errors and expensive attempts. Pods that are retried only because
 they waited for the maximum time enter backoff too, so that thousands of them do not delay new pods.
@@ -156,7 +156,7 @@ class Queue:
             pending: The plugins that returned Pending.
 
         Raises:
-            ValueError: No attempt of this pod is under way.
+            ValueError: No attempt of this pod is running.
         """
         flight = self._note_failure(queued, rejectors, pending)
         if flight is None:
@@ -175,7 +175,7 @@ class Queue:
         """Record a failure in the failed pod, and return its running attempt; None if the pod no longer exists.
 
         Raises:
-            ValueError: No attempt of this pod is under way.
+            ValueError: No attempt of this pod is running.
         """
         flight = self._in_flight.get(queued.identity)
         if flight is None:
@@ -207,7 +207,7 @@ class Queue:
         """End an attempt that failed with an error; the pod is retried after a backoff.
 
         Raises:
-            ValueError: No attempt of this pod is under way.
+            ValueError: No attempt of this pod is running.
         """
         return self.reject(queued, NO_PLUGINS)
 
