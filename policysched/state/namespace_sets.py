@@ -22,7 +22,7 @@ MOST_LABELS = 1 << 10
 MOST_BYTES = 32 << 20
 """Maximum memory of the cached sets of namespaces; beyond it, the cache is emptied. Units: bytes."""
 BYTES_PER_SET, BYTES_PER_NAME = 256, 96
-"""Estimated memory of a set without its bits, and of a namespace's name. Units: bytes."""
+"""Estimated memory of a set of namespaces without its bits, and of a namespace's name. Units: bytes."""
 
 
 class NamespaceNumbers(dict[str, int]):

@@ -2,7 +2,7 @@
 
 A claim is *in flight* while its allocation is being written: its devices are allocated, and no other pod may allocate
 the claim. A written claim is *assumed* until the watch delivers that version or a newer one. Special claims, for the
-extended resources of a pod, are found by their owner. `AllocatedState` is told about the devices of all claims.
+extended resources of a pod, are found by their owner. `AllocatedState` gets the devices of all claims.
 
 Source: pkg/scheduler/util/assumecache/assume_cache.go; plugins/dynamicresources/dra_manager.go (claimTracker),
 extendeddynamicresources.go (findExtendedResourceClaim), v1.36.

@@ -43,7 +43,7 @@ class RepellingTerms:
         self._first = 0
         """Number of the first assignment that the log of assigned numbers still contains."""
         self._log: list[int] = []
-        """The numbers that were assigned most recently, in the order of assignment."""
+        """The numbers of anti-affinities that were assigned most recently, in the order of assignment."""
         self.clear()
 
     def clear(self) -> None:

@@ -123,7 +123,7 @@ class Interner(Generic[T]):
         return iter(self._values)
 
     def __len__(self) -> int:
-        """Return the highest code plus 1."""
+        """Return the highest code in use or free, plus 1."""
         return len(self._values)
 
 

@@ -130,7 +130,7 @@ class Attachments:
         self._stale_row(row)
 
     def forget(self, row: int) -> None:
-        """Forget a row that has neither a node nor pods."""
+        """Forget the counts of a row that has neither a node nor pods any more."""
         known = self._by_row.pop(row, None)
         if known is not None:
             known.clear()
