@@ -1,10 +1,10 @@
 """Protocols of the scheduler's surroundings: `Client` (writes to an API server), `Clock` and `MetricSource`.
 
-Whoever implements a client translates its library's exceptions into `ApiError`; nothing of that library crosses.
+An implementation of `Client` converts its library's exceptions into `ApiError`.
 
-A source of metrics runs beside the scheduler on its loop and hands over whole answers, one for each metric and refresh.
-It never raises for what a server or a file does: trouble is a `problem` in the answer, and what was known before ages.
-Which metrics it follows is told to it whenever the policies in force change.
+A metric source runs beside the scheduler on the event loop. It passes on one whole answer for each metric and query. A
+failing server or file raises no exception: the answer has a `problem`, and earlier values become older. When the
+policies in force change, the scheduler passes the metrics to follow.
 """
 
 from __future__ import annotations
