@@ -357,10 +357,9 @@ class MetricAnswer:
 
     key: MetricKey
     samples: Mapping[str, Sample] | None
-    """Values by node name; a node without an entry has no value from now on. None keeps the earlier values.
+    """Values by node name; a node without an entry has no value from now on.
 
-    None: the refresh failed, and known values stay and age. None: there was no answer; what was known before stays, and
-    ages.
+    None: the query failed; earlier values stay and become older.
     """
     problem: str = ""
     """Error to report in the status of policies, on one line that stays the same while the error lasts."""
