@@ -70,7 +70,7 @@ class NominatedColumns:
         self.samples: list[PlacedPod] = []
         """One nominated pod of each kind (kinds differ in labels, affinity, requests, …); its row has no meaning."""
         self.numbers: NDArray[np.intp] = np.zeros(0, np.intp)
-        """For each kind of nominated pod, the number of alike placed pods' signature; -1 without any. Shapes: (K,)."""
+        """For each kind of nominated pod, the signature number of alike placed pods; -1 without any. Shapes: (K,)."""
         self._seen = -1
         self._amounts: dict[str, NDArray[np.int64]] = {}
         self._weights: WeakKeyDictionary[PodCounter, tuple[NDArray[np.intp], int, NDArray[np.float64]]]
@@ -83,7 +83,7 @@ class NominatedColumns:
         return identity in self._place_of
 
     def enter(self, identity: str, one: Nomination, measured: Measured, repelling: int) -> None:
-        """Add a nominated pod as the last entry.
+        """Add a nominated pod as the last entry of the arrays.
 
         Args:
             identity: The pod's identity.
@@ -100,7 +100,7 @@ class NominatedColumns:
         self._append(identity, one, measured, (kind, repelling, pod_priority(one.pod), ports))
 
     def renew(self, identity: str, one: Nomination) -> None:
-        """Replace a nominated pod by a version that differs in nothing scheduling reads; it becomes the last entry."""
+        """Replace a nominated pod by a version in which nothing that scheduling reads differs, as the last entry."""
         place = self._place_of[identity]
         self._live[place] = False
         alike = (self.kind_of, self.repelling, self._priorities, self.ports_of)

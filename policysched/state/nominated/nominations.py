@@ -141,7 +141,7 @@ class Nominations:
         return known
 
     def _replace(self, identity: str, one: Nomination) -> None:
-        """Replace a nominated pod by a version that differs in nothing scheduling reads; it becomes the last entry."""
+        """Replace a nominated pod by a version in which nothing that scheduling reads differs, as the last entry."""
         del self._by_id[identity]
         self._by_id[identity] = one
         pods = self._by_node[one.node]

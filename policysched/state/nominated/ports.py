@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from policysched.state.tables.amounts import PodResources, WantedPorts
 
 NO_PORTS: Final = 0
-"""Number of the empty list, for pods without host ports."""
+"""Number of the empty list of host ports, for pods that use no host ports."""
 
 
 class PortLists:
@@ -22,7 +22,7 @@ class PortLists:
     def __init__(self) -> None:
         self._lists: list[PodResources | None] = [None]
         self._by_id: dict[int, int] = {}
-        """The number of each list, by the `id` of the `PodResources` object that has the list and stays referenced."""
+        """The number of each list of host ports, by the `id` of a `PodResources` object with the list."""
         self._answers: WeakKeyDictionary[WantedPorts, NDArray[np.int64]] = WeakKeyDictionary()
         """The cached results of `met`, by the wanted ports, as long as the caller keeps these."""
         self._numbers: NDArray[np.int64] = np.zeros(0, np.int64)
@@ -43,7 +43,7 @@ class PortLists:
         return number
 
     def met(self, wanted: WantedPorts) -> NDArray[np.int64]:
-        """Return for each list how many of its host ports conflict with the wanted host ports.
+        """Return for each list of host ports how many of its ports conflict with the wanted host ports.
 
         Cost: O(host ports of new lists).
         Shapes: (lists,).

@@ -41,7 +41,7 @@ class RepellingTerms:
 
     def __init__(self) -> None:
         self._first = 0
-        """Number of the first assignment that the log of assigned numbers still contains."""
+        """Position of the oldest entry that is left in the log of assigned anti-affinity numbers."""
         self._log: list[int] = []
         """The numbers of anti-affinities that were assigned most recently, in the order of assignment."""
         self.clear()
@@ -58,7 +58,7 @@ class RepellingTerms:
 
     @property
     def position(self) -> int:
-        """How many times a number was assigned so far, as a position in the log of assigned numbers."""
+        """Position after the newest entry in the log of assigned anti-affinity numbers."""
         return self._first + len(self._log)
 
     @property
@@ -95,7 +95,7 @@ class RepellingTerms:
             self._free.append(number)
 
     def since(self, position: int) -> Sequence[int] | None:
-        """Return the numbers assigned since a position of the log; None if the log no longer has all of them."""
+        """Return the anti-affinity numbers assigned since a log position; None if the log no longer has them all."""
         return None if position < self._first else self._log[position - self._first :]
 
     def stated(self, number: int) -> Stated:
