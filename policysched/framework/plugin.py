@@ -91,7 +91,7 @@ class HintIndex:
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """A queueing hint: a kind of change that can make a pod schedulable that the plugin rejected, with a check or none.
+    """A queueing hint: a kind of change that can make a pod schedulable that the plugin rejected; a check is optional.
 
     `helps(pod, change, cluster)` returns whether to queue the pod for a change; without it, every such event queues the
     pod. All hints of a plugin with an index must share one index.
