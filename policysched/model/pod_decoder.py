@@ -33,7 +33,7 @@ class PodDecoder:
         self._last: dict[tuple[str, str], ref[Pod]] = {}
 
     def __call__(self, raw: bytes | Mapping[str, Any]) -> Pod:
-        """Decode a pod, whose parts that equal those of an earlier pod are shared with it.
+        """Decode a pod; parts that equal parts of an earlier pod of the owner become the same objects.
 
         Raises:
             ObjectError: the pod is malformed.

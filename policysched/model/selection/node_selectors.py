@@ -225,7 +225,7 @@ class TolerationMatcher:
         )
 
     def covers(self, taint: Taint) -> bool:
-        """Return whether a toleration of the pod tolerates a taint; an empty effect or key tolerates all of them."""
+        """Return whether any toleration of the pod tolerates a taint; an empty effect or key stands for all."""
         return any(
             (effect, key, value) in self._covered
             for effect in ("", taint.effect)

@@ -403,7 +403,7 @@ def _sorted(values: Iterable[str]) -> tuple[str, ...]:
 
 
 def int64(text: str) -> int | None:
-    """Parse a decimal 64-bit integer; return None if the text is not one."""
+    """Parse a decimal 64-bit integer; return None if the text is no such integer."""
     if len(text) > 40 or not _INTEGER.fullmatch(text):
         return None
     number = int(text)
