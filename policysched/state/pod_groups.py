@@ -38,7 +38,7 @@ class GroupState:
     assumed: dict[str, Pod] = field(default_factory=dict)
     assigned: dict[str, Pod] = field(default_factory=dict)
     initially_scheduled: str = ""
-    """UID of the PodGroup object that was reported as scheduled for the first time; empty if none was reported."""
+    """UID of the PodGroup object whose condition reports that it was scheduled; empty if there is none."""
     version: int = 0
     """A number that changes with the PodGroup object, and if a waiting member is added, removed or changed.
 

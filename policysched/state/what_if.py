@@ -89,7 +89,7 @@ class ChangedRow:
         self.elsewhere.append((pod, 1))
 
     def more_elsewhere(self, weigh: Callable[[PlacedPod], float]) -> int:
-        """Return by how much the total weight of pods on other nodes changes; `weigh` returns a pod's weight."""
+        """Return by how much the total weight of pods on other nodes changes; `weigh` returns the weight of a pod."""
         return sum(sign * int(weigh(placed)) for placed, sign in self.elsewhere)
 
     def _note(self, placed: PlacedPod, sign: int) -> None:

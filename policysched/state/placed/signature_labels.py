@@ -229,7 +229,7 @@ class SignatureLabels:
 
 
 def _value(kind: str, placed: PlacedPod) -> str | None:
-    """Return a pod's value in the column `kind`: its namespace, or "" if it is being deleted; None without a value."""
+    """Return a pod's value in a column: its namespace, or for the column `LEAVING` "" if it is being deleted."""
     metadata = placed.pod.metadata
     if kind == NAMESPACE:
         return metadata.namespace

@@ -84,7 +84,7 @@ class Journal:
 
     def __init__(self) -> None:
         self.about_nodes = 0
-        """The position after the newest entry in which a node was added, removed or changed its labels or taints.
+        """The position after the newest entry about an added or removed node, or about changed labels or taints.
 
         What reads nothing else need not look at placements, which are nearly all entries.
         """

@@ -99,7 +99,7 @@ def volume_uses(pod: Pod, storage: Storage, *, has_csi_node: bool) -> VolumeUses
 
 
 def claims_made_for(pod: Pod) -> frozenset[str]:
-    """Return the claims for a pod's ephemeral volumes, which may belong to others so that volumes are unknown."""
+    """Return the claims of a pod's ephemeral volumes; if another pod owns one, the pod's volumes are unknown."""
     names = (claim_name(pod, one) for one in pod.spec.volumes if one.ephemeral is not None)
     return frozenset(f"{pod.metadata.namespace}/{name}" for name in names if name)
 

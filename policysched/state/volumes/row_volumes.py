@@ -137,7 +137,7 @@ class RowVolumes:
             self._name(claim)
 
     def can_be_told(self, identity: str, claim: str) -> bool:
-        """Return whether a pod's volumes are as known, or as unknown, after a change of a claim as before."""
+        """Return whether a change of a claim cannot change whether the volumes of a pod can be determined."""
         uses = self.pods.get(identity)
         if uses is None:
             return True
