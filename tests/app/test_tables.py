@@ -61,7 +61,8 @@ def test_scores_of_tiers_order_nodes_before_their_totals() -> None:
 @pytest.mark.parametrize(
     ("policy", "expected"),
     [
-        ({"mode": "Enforce"}, ["p keeps all nodes"]),
+        ({"mode": "Enforce"}, ["p all reject no node"]),
+        ({"mode": "Enforce", "waits": "namespace unknown"}, ["p all reject all nodes: namespace unknown"]),
         (
             {"mode": "Shadow", "filters": {"a": {"n2": "false", "n1": "missing"}}},
             ["p (Shadow, no effect) a rejects n1 (missing value), n2"],
@@ -75,3 +76,8 @@ def test_scores_of_tiers_order_nodes_before_their_totals() -> None:
 def test_rules_are_said_one_a_line(policy: dict[str, Any], expected: list[str]) -> None:
     shown = _lines(SCHEDULED | {"rules": {"p": policy}})
     assert shown[shown.index("policy rule result") + 2 :] == expected
+
+
+def test_scores_that_are_not_computed_are_explained() -> None:
+    record = POD | {"result": "Unschedulable", "fitError": "0/1", "rules": {"p": {"mode": "Enforce"}}}
+    assert _lines(record)[-1] == "p all reject no node; scores are only computed if a node fits"

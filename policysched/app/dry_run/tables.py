@@ -22,6 +22,7 @@ from policysched.visible import visible
 LIMIT: Final = 20
 FEW: Final = 6
 """Largest number of nodes for which tables show the value of each node; more nodes are grouped by value."""
+_NO_SCORES: Final = "reject no node; scores are only computed if a node fits"
 Record = Mapping[str, Any]
 
 
@@ -62,7 +63,7 @@ def reasons_parts(record: Record) -> Iterator[RenderableType]:
         yield refused_devices_table(record["refusedDevices"])
     yield from _preemption(record)
     if record.get("rules"):
-        yield _rules(record["rules"])
+        yield _rules(record["rules"], is_placed=record.get("result") == "Scheduled")
 
 
 def plain_table(
@@ -230,7 +231,8 @@ def _budgets(cost: Mapping[str, Any]) -> str:
     return "; ".join(parts)
 
 
-def _rules(rules: Mapping[str, Any]) -> Table:
+def _rules(rules: Mapping[str, Any], *, is_placed: bool) -> Table:
+    """Return a table with the results of the rules of each policy that applies to the pod."""
     rows = []
     for name, policy in rules.items():
         shown = name if policy["mode"] == "Enforce" else f"{name} ({policy['mode']}, no effect)"
@@ -239,12 +241,12 @@ def _rules(rules: Mapping[str, Any]) -> Table:
         for rule, values in policy.get("scores", {}).items():
             rows.append([shown, rule, f"gives {_given(values)}"])
         if "waits" in policy:
-            rows.append([shown, "", f"rejects all nodes: {policy['waits']}"])
+            rows.append([shown, "all", f"reject all nodes: {policy['waits']}"])
         kept = policy.get("preemption", {})
         if kept:
             rows.append([shown, "preemption", f"protects {_names([f'{pod} ({why})' for pod, why in kept.items()])}"])
         if "waits" not in policy and not policy.get("filters") and not policy.get("scores") and not kept:
-            rows.append([shown, "", "keeps all nodes"])
+            rows.append([shown, "all", "reject no node" if is_placed else _NO_SCORES])
     return plain_table("Rules", ["policy", "rule", "result"], rows)
 
 
