@@ -77,7 +77,7 @@ def test_plan_takes_the_names_of_the_policies_and_of_the_configuration(command: 
     ask = ("plan", "--cluster", "c21b-plan-default.yaml", "--policy", str(policy), "--config", str(config))
     done = command(*ask, "-o", "json")
     assert (done.code, done.value["pods"], done.value["idlePolicies"]) == (
-        0, 2, ['own: applies to none of 2 pods: schedulerNames (gpu) do not contain "default-scheduler"'],
+        0, 2, ['own: is evaluated for none of 2 pods: schedulerNames (gpu) do not contain "default-scheduler"'],
     )  # fmt: skip
     done = command(*ask, "--scheduler-name", "gpx")
     assert (done.code, 'no profile "gpx" in the configuration; did you mean `gpu`?' in done.problem) == (2, True)
@@ -87,8 +87,8 @@ def test_plan_takes_the_names_of_the_policies_and_of_the_configuration(command: 
     ("spec", "reason"),
     [
         ("podSelector: {matchLabels: {app: x}}, " + FILTER % "a",
-         "applies to none of 2 pods: podSelector does not match the pod's labels"),
-        (FILTER % "b", "applies to 2 of 2 pods but rejects no node and scores all nodes equally"),
+         "is evaluated for none of 2 pods: podSelector does not match the pod's labels"),
+        (FILTER % "b", "is evaluated for 2 of 2 pods but rejects no node and scores all nodes equally"),
         ("mode: Shadow, " + FILTER % "a", "mode is Shadow"),
     ],
 )  # fmt: skip

@@ -118,11 +118,11 @@ def idle_policies(
         elif not any(profile.policies_filter or profile.policies_score for profile in after.profiles.values()):
             yield f"{one.key}: the profile disables SchedulingPolicy"
         elif count:
-            applied = f"applies to {count:,} of {counted(total, 'pod')}"
-            yield f"{one.key}: {applied} but rejects no node and scores all nodes equally"
+            pods = f"{count:,} of {counted(total, 'pod')}"
+            yield f"{one.key}: is evaluated for {pods} but rejects no node and scores all nodes equally"
         else:
             reason = _why_none(one, after.cluster, classes)
-            yield f"{one.key}: applies to none of {counted(total, 'pod')}: {reason}"
+            yield f"{one.key}: is evaluated for none of {counted(total, 'pod')}: {reason}"
 
 
 def counting_policies(policies: Iterable[CompiledPolicy]) -> list[str]:

@@ -27,7 +27,7 @@ class Effect(StrEnum):
     MOVES = "moves"
     """The pod is placed on another node with the change than without the change."""
     STAYS = "stays"
-    """The pod stays on the node where it runs with the change, but is placed on another node without the change."""
+    """The pod is placed on the node where it runs with the change, and on another node without the change."""
     PREEMPTED = "preempted"
     """The pod is evicted for a pending pod only with the change."""
     SPARED = "spared"
@@ -44,20 +44,19 @@ class Effect(StrEnum):
 
     @property
     def short(self) -> str:
-        """The effect in a table: `no node`, `another node`."""
-        words = self.text.removeprefix(_GET).removeprefix("would ")
-        return words.replace("be ", "").replace("keep ", "keeps ")
+        """The effect in a table: `no node`, `another node`, `current node`."""
+        return self.text.removeprefix(_GET).removeprefix("would ").replace("be ", "").replace("its ", "")
 
     def of(self, pods: int) -> str:
         """The effect on several pods as text."""
-        return _TEXTS[self] if pods == 1 or self is not Effect.STAYS else "would keep their nodes"
+        return _TEXTS[self] if pods == 1 or self is not Effect.STAYS else "would get their current nodes"
 
 
 _TEXTS: Final = {
     Effect.UNSCHEDULABLE: "would get no node",
     Effect.SCHEDULABLE: "would get a node",
     Effect.MOVES: "would get another node",
-    Effect.STAYS: "would keep its node",
+    Effect.STAYS: "would get its current node",
     Effect.PREEMPTED: "would be preempted",
     Effect.SPARED: "would not be preempted",
     Effect.ADDED: "would be added",
@@ -158,7 +157,7 @@ class NodeEffect:
 
 @dataclass(frozen=True, slots=True)
 class PolicyPods:
-    """The number of evaluated pods to which a changed policy applies."""
+    """The number of pods for which a changed policy is evaluated."""
 
     policy: str
     pods: int

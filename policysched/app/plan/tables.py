@@ -53,7 +53,7 @@ def _headlines(plan: Plan) -> Iterator[RenderableType]:
     if plan.unplaced.pods:
         yield Text(visible(plan.unplaced.text))
     for policy in plan.policies:
-        yield Text(visible(f"policy {policy.policy} applies to {policy.pods:,} of {_count(plan.pods)}"))
+        yield Text(visible(f"policy {policy.policy} is evaluated for {policy.pods:,} of {_count(plan.pods)}"))
     if plan.groups:
         groups = counted(len(plan.groups), "pod group")
         fit = sum(not one.before for one in plan.groups), sum(not one.after for one in plan.groups)

@@ -100,7 +100,7 @@ def test_plan_of_a_policy_that_applies_to_no_pod_says_why_for_all_pods() -> None
     never = policy("never", filters=[rule], appliesTo="pod.priority > 5")
     objects = [node("n1"), *(bound(f"p{number}", "n1", "1m") for number in range(2)), bound("h", "n1", 1, priority=9)]
     [idle] = policysched.plan(ours(objects), policies=[never]).idle_policies
-    assert idle.startswith("never: applies to none of 3 pods: ")
+    assert idle.startswith("never: is evaluated for none of 3 pods: ")
     assert ("(2 pods); " in idle, idle.endswith("(1 pod)")) == (True, True)
 
 
@@ -189,7 +189,7 @@ def test_plan_names_policies_that_decide_nothing() -> None:
     rules = [policy("all", **requiring("node.free.cpu >= 0")), policy("off", mode="Disabled", **requiring("true"))]
     found = policysched.plan(objects, policies=rules)
     assert found.idle_policies == (
-        "all: applies to 1 of 1 pod but rejects no node and scores all nodes equally",
+        "all: is evaluated for 1 of 1 pod but rejects no node and scores all nodes equally",
         "off: mode is Disabled",
     )
 
