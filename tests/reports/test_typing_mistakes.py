@@ -255,3 +255,21 @@ def test_objects_that_an_api_server_has_checked_have_no_warnings(command: Comman
     cluster = tmp_path / "cluster.yaml"
     cluster.write_text(CLUSTER.partition("---")[0].replace("name: n1", "name: n1, uid: a"))
     assert command("dry-run", "--pod", "c15-pod.yaml", "--cluster", str(cluster)).problem == ""
+
+
+@pytest.mark.parametrize(
+    ("gang", "column"), [("{minCount: 0}", 44), ("{minCount: -1}", 44), ("{}", 33), ("{minCount: 1}", 0)]
+)
+def test_a_gang_without_a_minimum_is_a_warning(command: Command, tmp_path: Path, gang: str, column: int) -> None:
+    file = tmp_path / "gang.yaml"
+    file.write_text(
+        "apiVersion: scheduling.k8s.io/v1beta1\nkind: PodGroup\nmetadata: {name: g}\n"
+        f"spec: {{schedulingPolicy: {{gang: {gang}}}}}\n---\n"
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\n"
+        "spec: {schedulingGroup: {podGroupName: g}, containers: [{name: c, image: i}]}\n"
+    )
+    problem = 'pod group "g": spec.schedulingPolicy.gang.minCount: must be greater than or equal to 1'
+    for arguments in (("dry-run", "--pod", str(file)), ("plan", "--policy", "pol.yaml", "--cluster", str(file))):
+        done = command(*arguments, "--cluster", "nodes3.yaml")
+        found = [line for line in done.problem.splitlines() if line.startswith(f"note: {file}:")]
+        assert found == ([f"note: {file}:4:{column}: {problem}"] if column else [])

@@ -61,7 +61,7 @@ def _faults(raw: Object) -> Iterator[ApiFault]:
     kind, schema = str(raw["kind"]), schema_of(raw)
     if schema is None:
         return
-    faults = pod_faults(raw) if kind == "Pod" else [*field_faults(raw, schema), *_taint_faults(raw)]
+    faults = pod_faults(raw) if kind == "Pod" else [*field_faults(raw, schema), *_taint_faults(raw), *_gang_faults(raw)]
     names = _names_read(kind)
     for one in faults:
         if one.is_unknown:
@@ -79,6 +79,16 @@ def _taint_faults(raw: Object) -> Iterator[ApiFault]:
         if effect not in _EFFECTS:
             allowed = ", ".join(f'"{one}"' for one in _EFFECTS)
             yield ApiFault(f"spec.taints[{index}].effect", f"unsupported value: supported values: {allowed}")
+
+
+def _gang_faults(raw: Object) -> Iterator[ApiFault]:
+    """Yield the fault of a PodGroup whose `minCount` is below 1; a missing `minCount` is 0."""
+    found: Any = raw if raw["kind"] == "PodGroup" else None
+    for name in ("spec", "schedulingPolicy", "gang"):
+        found = found.get(name) if isinstance(found, Mapping) else None
+    count = found.get("minCount", 0) if isinstance(found, Mapping) else 1
+    if isinstance(count, int) and count < 1:
+        yield ApiFault("spec.schedulingPolicy.gang.minCount", "must be greater than or equal to 1")
 
 
 @lru_cache(maxsize=64)

@@ -234,6 +234,7 @@ async def gather(  # noqa: PLR0913 - what a decision depends on
     wanted = pods_to_place(documents, file, choice)
     for one in {id(one.document): one for one in wanted}.values():
         refuse_pod_faults(one.document, one.object, one.template)
+    notes += cluster_warnings([file])
     found = await gather_cluster(
         cluster, policies, config=config, kubeconfig=kubeconfig, context=context, kube_version=kube_version
     )
