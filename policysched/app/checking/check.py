@@ -30,7 +30,7 @@ WHOLE_POLICY: Final = frozenset({"W0709", "W0710", "W0711", "W0712"})
 """Codes of warnings about a whole policy, which are suppressed while parts of the policy have errors."""
 Object = Mapping[str, Any]
 FindAbsent: TypeAlias = Callable[[CompiledPolicy], Iterable[Diagnostic]]
-"""Function that returns warnings about labels, resources and values in a policy that no node has."""
+"""Function that returns warnings about labels, resources and values in a policy that no node or namespace has."""
 
 
 def check(policies: Objects) -> list[Finding]:

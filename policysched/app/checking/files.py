@@ -50,7 +50,7 @@ def check_files(
 
     Args:
         names: Files, folders and `-`.
-        find_absent: Finds labels, resources and values that no node has; default: no such check.
+        find_absent: Finds labels, resources and values that no node or namespace has; default: no such check.
         lenient: Whether to ignore files without the name of a checked kind, whatever they contain.
     """
     made = CheckedPolicies()

@@ -1,6 +1,6 @@
-"""Read the nodes that policies are checked against, from files or a live cluster.
+"""Read the nodes and namespaces that policies are checked against, from files or a live cluster.
 
-Only nodes are read from a live cluster: its pods can be many, and reading them needs more rights.
+Only nodes are read from a live cluster: its pods can be many, and reading other kinds needs more rights.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from policysched.app.checking.findings import Finding
 from policysched.app.files.saved_clusters import load_cluster, refuse_twins
 from policysched.errors import UsageError
 from policysched.framework import Cluster
-from policysched.model.decode import ObjectError, decode_node
-from policysched.model.defaults import fill_node
-from policysched.model.kinds import NODES, POD_GROUPS
+from policysched.model.decode import ObjectError
+from policysched.model.defaults import PriorityClasses
+from policysched.model.kinds import NAMESPACES, NODES, POD_GROUPS, ApiKind, fill
 from policysched.model.release import DEFAULT, Release, with_pod_groups
 from policysched.reading.documents import Document
 from policysched.rules.policy_status.input_presence import absent
@@ -27,6 +27,7 @@ from policysched.rules.policy_status.input_presence import absent
 LIVE: Final = "live"
 GROUPED: Final = with_pod_groups(DEFAULT, by_topology=True) or DEFAULT
 """The default release with the feature gates for pod groups and topologies."""
+_READ: Final[Mapping[str, ApiKind[Any]]] = {one.kind: one for one in (NODES, NAMESPACES)}
 Object = dict[str, Any]
 
 
@@ -38,7 +39,7 @@ async def read_nodes(
     notes: list[str] | None = None,
     release: Release | None = None,
 ) -> Cluster:
-    """Read the nodes of files, folders and, for `live`, of the cluster of the kubeconfig.
+    """Read the nodes and namespaces of files and folders and, for `live`, the nodes of the kubeconfig's cluster.
 
     Without stated feature gates, pods are scheduled by pod groups and topology, unless the live API server serves no
     pod groups.
@@ -56,7 +57,7 @@ async def read_nodes(
     """
     files = [one for one in names if one != LIVE]
     loaded = load_cluster(files, notes)
-    documents = [one for one in loaded if one.object["kind"] == "Node"]
+    documents = [one for one in loaded if one.object["kind"] in _READ]
     if pods is not None:
         pods += [one.object for one in loaded if one.object["kind"] == "Pod"]
     refuse_twins(documents)
@@ -66,7 +67,7 @@ async def read_nodes(
     cluster = nodes_of(await _live(kubeconfig, context) if live else (), release)
     for document in documents:
         try:
-            _set_node(cluster, document.object)
+            _take(cluster, document.object)
         except ObjectError as error:
             raise document.refusal(error.field, error) from error
     if not cluster.nodes.count:
@@ -86,12 +87,17 @@ def nodes_of(nodes: Iterable[Object], release: Release = DEFAULT) -> Cluster:
     """
     cluster = Cluster(release=release)
     for one in nodes:
-        _set_node(cluster, one)
+        _take(cluster, one)
     return cluster
 
 
-def _set_node(cluster: Cluster, node: Mapping[str, Any]) -> None:
-    cluster.set_node(decode_node(fill_node(node)))
+def _take(cluster: Cluster, raw: Mapping[str, Any]) -> None:
+    """Add a node or namespace to a cluster.
+
+    Raises:
+        ObjectError: the object is malformed.
+    """
+    cluster.take(_READ[raw["kind"]].decode(fill(raw, PriorityClasses())))
 
 
 async def _live(kubeconfig: Path | None, context: str | None) -> list[Object]:
@@ -107,20 +113,20 @@ async def _release(kubeconfig: Path | None, context: str | None) -> Release:
 
 
 def absent_on(cluster: Cluster) -> FindAbsent:
-    """Return a function that warns about labels, resources and values that no node of a cluster has."""
+    """Return a function that warns about labels, resources and values that no node or namespace of a cluster has."""
     return partial(absent, cluster=cluster)
 
 
 def absent_findings(policies: Iterable[Document], objects: Iterable[Mapping[str, Any]]) -> list[Finding]:
-    """Return the warnings about labels, resources and values in policies that no node among objects has.
+    """Return the warnings about labels, resources and values in policies that no node or namespace among objects has.
 
-    Unreadable nodes are ignored.
+    Unreadable objects are ignored.
     """
     cluster = nodes_of((), GROUPED)
     for one in objects:
-        if one["kind"] == "Node":
+        if one["kind"] in _READ:
             with suppress(ObjectError):
-                _set_node(cluster, one)
+                _take(cluster, one)
     find_absent = absent_on(cluster)
     found: list[Finding] = []
     for document in policies:

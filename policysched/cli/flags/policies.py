@@ -28,7 +28,7 @@ class CheckFlags(Flags):
     """Check policies for errors.
 
     Checks fields, names and expressions, and the CEL selectors of device classes and resource claims. With --cluster,
-    also warns about labels, resources and values that no node has.
+    also warns about labels, resources and values that no node or namespace has.
 
     Example: `policysched check policies/ --cluster live`
 

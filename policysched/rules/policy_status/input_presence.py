@@ -1,9 +1,9 @@
 """Counts the nodes that have each input of a policy, and warns of inputs that no node has.
 
 A label that no node has is most often misspelt, so the warning suggests a similar label of the cluster. The warning
-never keeps a policy from compiling: the nodes may be added later. Counts change with every node. The status gets new
-counts only if a count becomes 0 or positive, if the problem of a metric changes, or if the policy changes. So the
-reported counts are cached, and a restart reads them from the status.
+never keeps a policy from compiling: the nodes may be added later. Labels of namespaces are treated alike. Counts change
+with every node. The status gets new counts only if a count becomes 0 or positive, if the problem of a metric changes,
+or if the policy changes. So the reported counts are cached, and a restart reads them from the status.
 
 Compiled programs contain no positions in texts, so that equal expressions are shared. A warning needs a position, so
 the texts are parsed for references. A reference is an input or value that must be present for a rule to have an effect.
@@ -39,7 +39,7 @@ from policysched.language.ir.types import NODE_INFO, WELL_KNOWN_LABELS
 from policysched.language.messages.diagnostics import Diagnostic, diagnose
 from policysched.language.messages.suggestions import did_you_mean, shown
 from policysched.language.syntax.parser import parse
-from policysched.model.objects import Node
+from policysched.model.objects import LabelSelector, Node, Requirement
 from policysched.model.policy import FilterRule, PlacementRules, PolicyKey, PolicySpec, ScoreRule
 from policysched.model.requests import allocatable
 from policysched.rules.amounts import RESOURCE_NAMES
@@ -59,6 +59,7 @@ MOST_TEXTS = 1024
 _LOOKS_LIKE = str.maketrans("OolIS", "00115")
 """For each character that looks like another, as in H1OO for H100, the other character."""
 _ALWAYS = frozenset(("cpu", "memory", "pods", "ephemeral-storage"))
+NAMESPACE_LABELS = "namespace_labels"
 KEYED = frozenset(("labels", "annotations", "conditions", "addresses", "allocatable", "requested", "free"))
 EQUAL = frozenset(("==", "in"))
 UNEQUAL = frozenset(("!=", "not in"))
@@ -66,13 +67,13 @@ UNEQUAL = frozenset(("!=", "not in"))
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A place in a field of a policy where an input of nodes is read.
+    """A place in a field of a policy where an input of nodes or a label of namespaces is read.
 
     Attributes:
         field: The field, as `spec.filters[0].require`.
         text: Its text.
         span: The place in the text.
-        item: The input of nodes.
+        item: The input.
         values: The values that the input is compared with, each with its place; empty for the input itself.
         excluded: Whether the input must differ from the values.
         converted: Whether the text converts the input to a number.
@@ -88,11 +89,25 @@ class Reference:
 
 
 def references(spec: PolicySpec) -> Iterator[Reference]:
-    """Yield the places in a policy's spec where inputs of nodes are read."""
+    """Yield the places in a policy's spec where inputs of nodes and labels of namespaces are read."""
+    yield from _selected(spec.namespace_selector)
     yield from (reference for field, text, start in _texts(spec) for reference in _in_text(field, text, start))
     for item in _topology(spec):
         key = item.key or ""
         yield Reference("spec.placement.topologyKey", key, Span(0, len(key)), item)
+
+
+def _selected(selector: LabelSelector | None) -> Iterator[Reference]:
+    """Yield a reference for each label, and one for the values of each label, of a namespaceSelector."""
+    selector, start = selector or LabelSelector(), Span(0, 0)
+    stated = [("matchLabels", Requirement(key, "In", (value,))) for key, value in selector.match_labels.items()]
+    stated += [(f"matchExpressions[{index}]", one) for index, one in enumerate(selector.match_expressions)]
+    for part, one in stated:
+        field, item = f"spec.namespaceSelector.{part}", Input("pod", (NAMESPACE_LABELS,), one.key)
+        yield Reference(field, "", start, item)
+        if one.values:
+            values = tuple((value, start) for value in one.values)
+            yield Reference(field, "", start, item, values, excluded=one.operator == "NotIn")
 
 
 def _topology(spec: PolicySpec) -> tuple[Input, ...]:
@@ -102,7 +117,8 @@ def _topology(spec: PolicySpec) -> tuple[Input, ...]:
 
 
 def _texts(spec: PolicySpec) -> Iterator[tuple[str, str, str]]:
-    """Yield each text of a policy that may read nodes, with its field and its grammar rule: `expr` or `case`."""
+    """Yield each expression of a policy with its field and its grammar rule: `expr` or `case`."""
+    yield "spec.appliesTo", spec.applies_to or "", "expr"
     for index, let in enumerate(spec.let):
         yield f"spec.let[{index}].value", str(let.value), "expr"
     if spec.preemption is not None:
@@ -116,8 +132,10 @@ def _rule_texts(
     place: str, filters: Sequence[FilterRule], scores: Sequence[ScoreRule]
 ) -> Iterator[tuple[str, str, str]]:
     for index, rule in enumerate(filters):
+        yield f"{place}.filters[{index}].when", rule.when or "", "expr"
         yield f"{place}.filters[{index}].require", rule.require, "expr"
     for index, score in enumerate(scores):
+        yield f"{place}.scores[{index}].when", score.when or "", "expr"
         if score.value is not None:
             yield f"{place}.scores[{index}].value", str(score.value), "expr"
         for line, case in enumerate(score.cases):
@@ -126,8 +144,8 @@ def _rule_texts(
 
 @lru_cache(maxsize=MOST_TEXTS)
 def _in_text(field: str, text: str, start: str) -> tuple[Reference, ...]:
-    """Return the places in a text where inputs of nodes are read; cached, because parsing takes most of the time."""
-    return tuple(_found_in(field, text, start))
+    """Return the places in a text where inputs are read; cached, because parsing takes most of the time."""
+    return tuple(_found_in(field, text, start)) if text else ()
 
 
 def _found_in(field: str, text: str, start: str) -> Iterator[Reference]:
@@ -168,8 +186,10 @@ def _strings(expr: Expr) -> tuple[tuple[str, Span], ...]:
 
 
 def _input(path: Path) -> Input | None:
-    """Return the input of nodes that a path reads; None if the path reads no nodes, or an input that every node has."""
+    """Return the input of nodes or the label of namespaces that a path reads; None for inputs that are always there."""
     root, *names = path.names
+    if root in {"pod", "peer"} and names == [NAMESPACE_LABELS] and isinstance(path.key, Literal):
+        return Input(root, (NAMESPACE_LABELS,), path.key.text)
     if root == "metrics" and len(names) == 1:
         return Input(root, tuple(names))
     if root != "node" or len(names) != 1:
@@ -216,40 +236,44 @@ def count_inputs(policy: CompiledPolicy, cluster: Cluster) -> Coverage:
 
 
 def absent(policy: CompiledPolicy, cluster: Cluster) -> tuple[Diagnostic, ...]:
-    """Warn of inputs and values that no node has (W0705), if there are nodes, and of placement rules without effect."""
+    """Warn of inputs and values that no node or namespace has (W0705), and of placement rules without effect.
+
+    Without nodes, inputs of nodes are not reported; without namespaces, their labels are not reported.
+    """
     found: dict[Diagnostic, None] = {}
     if policy.placement is not None and not cluster.release.topology_aware:
         found[replace(diagnose("W0715", "", Span(0, 0)), field="spec.placement")] = None
-    if not cluster.nodes.count:
-        return tuple(found)
     bound = {item.path: item for item in policy.inputs if isinstance(item, MetricInput)}
-    names = NodeNames(cluster)
+    names = ClusterNames(cluster)
     for reference in references(policy.spec):
         item = bound.get(reference.item.path, reference.item)
-        found.update(dict.fromkeys(_warnings(reference, item, cluster, names)))
+        if cluster.namespaces if _is_of_namespaces(item) else cluster.nodes.count:
+            found.update(dict.fromkeys(_warnings(reference, item, cluster, names)))
     return tuple(found)
 
 
-def _warnings(reference: Reference, item: Input, cluster: Cluster, names: NodeNames) -> Iterator[Diagnostic]:
-    present = _present(item, cluster).any()
+def _warnings(reference: Reference, item: Input, cluster: Cluster, names: ClusterNames) -> Iterator[Diagnostic]:
+    is_of_namespaces = _is_of_namespaces(item)
+    present = item.key in names.keys(NAMESPACE_LABELS) if is_of_namespaces else _present(item, cluster).any()
     if present and reference.values:
         yield from _unknown_values(reference, item, names)
-    elif present and reference.converted:
+    elif present and reference.converted and not is_of_namespaces:
         yield from _no_numbers(reference, item, cluster, names)
     elif not present and not reference.values and not reference.converted:
         yield replace(_no_value(reference, item, cluster, names), field=reference.field)
 
 
-def _no_value(reference: Reference, item: Input, cluster: Cluster, names: NodeNames) -> Diagnostic:
+def _no_value(reference: Reference, item: Input, cluster: Cluster, names: ClusterNames) -> Diagnostic:
     if item.root == "metrics":
         problem = _problem(item, cluster)
         return diagnose("W0705", reference.text, reference.span, "metric", input=item.text, help=problem)
     hint = names.suggest(item.key, names.keys(item.path[0])) if item.key is not None else ""
-    return diagnose("W0705", reference.text, reference.span, input=item.text, help=hint)
+    variant = "namespace" if _is_of_namespaces(item) else ""
+    return diagnose("W0705", reference.text, reference.span, variant, input=item.text, key=item.key, help=hint)
 
 
-def _unknown_values(reference: Reference, item: Input, names: NodeNames) -> Iterator[Diagnostic]:
-    """Warn of values that no node has: once if no value of the place exists, else of each misspelt value.
+def _unknown_values(reference: Reference, item: Input, names: ClusterNames) -> Iterator[Diagnostic]:
+    """Warn of values that no node or namespace has: once if no value of the place exists, else of each misspelt value.
 
     A list may contain values of nodes that are added later, and `!=` may exclude a value of other clusters, so such an
     absent value without a suggestion gets no warning.
@@ -269,12 +293,13 @@ def _unknown_values(reference: Reference, item: Input, names: NodeNames) -> Iter
             for value, span in unknown
         ]
         unknown = [(hint, span) for hint, span in unknown if hint]
+    variant = "namespace_value" if _is_of_namespaces(item) else "value"
     for hint, span in unknown:
-        found = diagnose("W0705", reference.text, span, "value", input=item.text, help=hint)
+        found = diagnose("W0705", reference.text, span, variant, input=item.text, key=item.key, help=hint)
         yield replace(found, field=reference.field)
 
 
-def _no_numbers(reference: Reference, item: Input, cluster: Cluster, names: NodeNames) -> Iterator[Diagnostic]:
+def _no_numbers(reference: Reference, item: Input, cluster: Cluster, names: ClusterNames) -> Iterator[Diagnostic]:
     """Warn of node values that cannot be converted to a number, with the first node that has such a value."""
     known = names.values(item) or set()
     wrong = {value for value in known if STRICT[Op.NUMBER](value) is None}
@@ -300,6 +325,10 @@ def _count(item: Input, cluster: Cluster) -> InputCoverage:
 def _problem(item: Input, cluster: Cluster) -> str:
     """Return the problem that the metric source reports for an input; empty if there is none."""
     return cluster.metrics.problems.get(item.metric, "") if isinstance(item, MetricInput) else ""
+
+
+def _is_of_namespaces(item: Input) -> bool:
+    return item.path[0] == NAMESPACE_LABELS
 
 
 def _may_be_absent(item: Input) -> bool:
@@ -373,14 +402,14 @@ _TEXTS: Mapping[str, Callable[[Node], Mapping[str, str]]] = {
 NO_COVERAGE = Coverage()
 
 
-class NodeNames:
-    """The names and values of all nodes, collected once for the warnings of a policy."""
+class ClusterNames:
+    """The names and values of all nodes and namespaces, collected once for the warnings of a policy."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.keys: Callable[[str], frozenset[str]] = lru_cache(maxsize=None)(partial(_keys, cluster))
-        """Function that returns the label keys, annotation keys or resources of all nodes."""
+        """Function that returns the keys of labels or annotations, or the resources, of all nodes or namespaces."""
         self.values: Callable[[Input], set[str] | None] = lru_cache(maxsize=None)(partial(_values, cluster))
-        """Function that returns the values of an input on all nodes; None if they are not texts."""
+        """Function that returns the values of an input on all nodes or namespaces; None if they are not texts."""
         self._suggestions = 0
 
     def suggest(self, name: str, known: AbstractSet[str]) -> str:
@@ -390,6 +419,8 @@ class NodeNames:
 
 
 def _keys(cluster: Cluster, kind: str) -> frozenset[str]:
+    if kind == NAMESPACE_LABELS:
+        return frozenset(key for labels in cluster.namespaces.values() for key in labels)
     keys: Callable[[Node], Iterable[str]] = _TEXTS.get(kind, _resources)
     return frozenset(key for node in _nodes(cluster) for key in keys(node))
 
@@ -399,8 +430,11 @@ def _resources(node: Node) -> Iterable[str]:
 
 
 def _values(cluster: Cluster, item: Input) -> set[str] | None:
-    """Return the values of an input on all nodes; None if the values are not texts."""
+    """Return the values of an input on all nodes or namespaces; None if the values are not texts."""
     name, nodes = item.path[0], cluster.nodes
+    if _is_of_namespaces(item):
+        key = item.key or ""
+        return {labels[key] for labels in cluster.namespaces.values() if key in labels}
     if name == "name":
         codes = nodes.name.data
     elif name == "annotations":

@@ -194,6 +194,23 @@ def test_check_warns_of_what_no_node_of_a_cluster_has(
     assert command("check", "p.yaml", "--cluster", "nodes.yaml", "-W").code == 1
 
 
+POD = "kind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: c, image: i}]}\n"
+TEAMS = HEAD.replace("  filters", '  appliesTo: pod.namespace_labels["taem"] == "a"\n  filters') + (
+    "  - {name: a, require: node.ready}\n"
+)
+
+
+def test_labels_of_namespaces_need_namespaces(command: Command, write: Write) -> None:
+    write("p.yaml", TEAMS)
+    assert command("check", "p.yaml", "--cluster", write("nodes.yaml", NODE)).out.startswith("1 policy: 0 errors, 0 ")
+    write("nodes.yaml", f"{NODE}---\nkind: Namespace\nmetadata: {{name: a, labels: {{team: a}}}}\n---\n{POD}")
+    plan = command("plan", "--policy", "p.yaml", "--cluster", "nodes.yaml")
+    assert "note: p.yaml:5:14: no namespace has the label `taem`; did you mean `team`?" in plan.problem
+    done = command("check", "p.yaml", "--cluster", "nodes.yaml", "-o", "json")
+    (found,) = json.loads(done.out)["items"]
+    assert (found["code"], found["field"], found["help"]) == ("W0705", "spec.appliesTo", "did you mean `team`?")
+
+
 PLACEMENTS = """\
 apiVersion: policysched.io/v1beta1
 kind: SchedulingPolicy

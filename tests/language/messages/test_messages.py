@@ -456,9 +456,10 @@ def diagnostics(place: str, text: str) -> list[tuple[Diagnostic, str]]:
 EXAMPLES = [(code, entry.place, entry.text) for code, entry in code_table().items() if entry.place != "policy"]
 
 
-_NODE = {"input": "node.zone", "value": "a", "node": "n1"}
+_ABSENT = {"input": "node.zone", "key": "team", "value": "a", "node": "n1"}
+_ABSENT_VARIANTS = ("", "value", "namespace", "namespace_value", "metric", "number")
 ELSEWHERE: dict[str, tuple[str, list[tuple[str, dict[str, str]]]]] = {
-    "W0705": ("node.zone", [(variant, _NODE) for variant in ("", "value", "metric", "number")]),
+    "W0705": ("node.zone", [(variant, _ABSENT) for variant in _ABSENT_VARIANTS]),
     "W0706": (
         "a",
         [

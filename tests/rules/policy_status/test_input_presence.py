@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from policysched.framework import Cluster, MetricAnswer, MetricKey, Sample
+from policysched.model.objects import Metadata, Namespace
 from policysched.model.policy import PolicyKey
 from policysched.rules.policy_set.store import PolicyStore
 from policysched.rules.policy_status import input_presence
@@ -169,6 +170,54 @@ def test_what_some_node_has_or_none_need_have_is_no_matter(text: str) -> None:
 
 def test_a_cluster_without_nodes_says_nothing() -> None:
     assert absent(compiled(filters=filtering('node.labels["a"] == "b"')), Cluster()) == ()
+
+
+LABELLED = {"a": {"team": "vision", "env": "prod"}, "b": {"team": "ads"}}
+NO_LABEL, NO_VALUE = "no namespace has the label `{}`", "no namespace has this value of the label `{}`"
+
+
+@pytest.mark.parametrize(
+    ("spec", "wanted"),
+    [
+        (
+            {"appliesTo": 'pod.namespace_labels["tema"] == "ads"'},
+            [("spec.appliesTo", 1, 29, NO_LABEL.format("tema"), "did you mean `team`?")],
+        ),
+        (
+            {"filters": filtering("node.ready", when='pod.namespace_labels["team"] == "vison"')},
+            [("spec.filters[0].when", 33, 40, NO_VALUE.format("team"), "did you mean `vision`?")],
+        ),
+        (
+            {"scores": scoring("1", when='has(pod.namespace_labels["x"])')},
+            [("spec.scores[0].when", 5, 30, NO_LABEL.format("x"), None)],
+        ),
+        (
+            {"filters": filtering('node.pods.count(peer.namespace_labels["tema"] == "ads") < 2')},
+            [("spec.filters[0].require", 17, 46, NO_LABEL.format("tema"), "did you mean `team`?")],
+        ),
+        (
+            {"namespaceSelector": {"matchLabels": {"tema": "ads", "env": "prdo"},
+                                   "matchExpressions": [{"key": "tier", "operator": "Exists"}]}},
+            [("spec.namespaceSelector.matchLabels", 1, 1, NO_LABEL.format("tema"), "did you mean `team`?"),
+             ("spec.namespaceSelector.matchLabels", 1, 1, NO_VALUE.format("env"), "did you mean `prod`?"),
+             ("spec.namespaceSelector.matchExpressions[0]", 1, 1, NO_LABEL.format("tier"), None)],
+        ),
+        (
+            {"namespaceSelector": {"matchLabels": {"team": "ads"},
+                                   "matchExpressions": [{"key": "env", "operator": "NotIn", "values": ["test"]}]}},
+            [],
+        ),
+        ({"appliesTo": 'number(pod.namespace_labels["team"]) > 1 or pod.labels["tema"] == "ads"'}, []),
+    ],
+)  # fmt: skip
+def test_labels_that_no_namespace_has_are_warned_of_without_nodes(spec: dict[str, Any], wanted: list[Any]) -> None:
+    made = Cluster()
+    assert absent(compiled(**spec), made) == ()
+    for name, labels in LABELLED.items():
+        made.set_namespace(Namespace(metadata=Metadata(name=name, labels=labels)))
+    found = absent(compiled(**spec), made)
+    assert [(one.field, one.column, one.end_column, one.message, one.help) for one in found] == wanted
+    assert {one.code for one in found} <= {"W0705"}
 
 
 def test_among_very_many_names_the_near_ones_are_still_found() -> None:
