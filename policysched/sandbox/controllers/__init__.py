@@ -9,12 +9,39 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence, Set
+from typing import Generic, TypeVar
 
 from policysched.sandbox.storage.store import ANY, Backend, StoreEvent
 
+K = TypeVar("K", bound=Hashable)
 Name = tuple[str, str]
 _BATCH = 100
+
+
+class UidIndex(Generic[K]):
+    """The keys of the objects that refer to a UID, such as the dependents of an owner."""
+
+    def __init__(self) -> None:
+        self._keys: dict[str, set[K]] = {}
+
+    def update(self, key: K, before: Iterable[str], after: Iterable[str]) -> None:
+        """Replace the UIDs to which an object refers; both are empty for an object that does not exist."""
+        for uid in before:
+            keys = self._keys.get(uid, set())
+            keys.discard(key)
+            if not keys:
+                self._keys.pop(uid, None)
+        for uid in after:
+            self._keys.setdefault(uid, set()).add(key)
+
+    def of(self, uid: str) -> Set[K]:
+        """Return the keys of the objects that refer to a UID."""
+        return self._keys.get(uid, frozenset())
+
+    def __len__(self) -> int:
+        """Return the number of UIDs to which any object refers."""
+        return len(self._keys)
 
 
 class Controller(ABC):

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from policysched.apimachinery import Json
 from policysched.apimachinery.resources import builtin
-from policysched.sandbox.controllers import Controller, Name
+from policysched.sandbox.controllers import Controller, Name, UidIndex
 from policysched.sandbox.storage.actions import DeleteOptions, delete, with_condition
 from policysched.sandbox.storage.store import Backend, Stored, StoreEvent, is_true
 from policysched.sandbox.storage.writes import WriteOptions, create, store_update
@@ -153,20 +153,17 @@ class GarbageCollector(Controller):
 
     def __init__(self, backend: Backend, wake: Callable[[], None]) -> None:
         super().__init__(backend, wake)
-        self._dependents: dict[str, set[Place]] = {}
+        self._dependents: UidIndex[Place] = UidIndex()
         self._owners: dict[str, Place] = {}
 
     def on_event(self, event: StoreEvent) -> None:
         """Index the object's owners, and enqueue owners that were deleted or wait for their dependents."""
         metadata, place = event.entry.object["metadata"], (event.key, event.entry.key)
-        owners = [reference["uid"] for reference in metadata.get("ownerReferences") or ()]
-        for uid in owners:
-            if event.type == "DELETED":
-                self._dependents.get(uid, set()).discard(place)
-            else:
-                self._dependents.setdefault(uid, set()).add(place)
+        before, owners = _owners_of(event.before), _owners_of(event.entry)
+        self._dependents.update(place, before, () if event.type == "DELETED" else owners)
         if event.type == "DELETED":
-            if metadata["uid"] in self._dependents:
+            self._owners.pop(metadata["uid"], None)
+            if self._dependents.of(metadata["uid"]):
                 self.enqueue(("", metadata["uid"]))
             for uid in owners:
                 if uid in self._owners:
@@ -179,16 +176,15 @@ class GarbageCollector(Controller):
         """Delete or orphan an owner's dependents; then remove the owner's finalizer."""
         uid = name[1]
         owner = self._owner(uid)
-        dependents = sorted(self._dependents.get(uid, ()))
+        dependents = sorted(self._dependents.of(uid))
         if owner is not None and _ORPHAN in (owner.object["metadata"].get("finalizers") or ()):
             for place in dependents:
                 self._disown(place, uid)
             self._release(uid, owner, _ORPHAN)
-            self._dependents.pop(uid, None)
             return
         for place in dependents:
-            self._delete(place, uid)
-        if owner is not None and not self._dependents.get(uid):
+            self._delete(place)
+        if owner is not None and not self._dependents.of(uid):
             self._release(uid, owner, _FOREGROUND)
 
     def _owner(self, uid: str) -> Stored | None:
@@ -196,17 +192,15 @@ class GarbageCollector(Controller):
         entry = self._store.get(place[0], *place[1]) if place else None
         return entry if entry and entry.object["metadata"]["uid"] == uid else None
 
-    def _delete(self, place: Place, uid: str) -> None:
+    def _delete(self, place: Place) -> None:
         entry = self._store.get(place[0], *place[1])
         resource = self._backend.registry.stored_as(place[0])
-        if entry is None or resource is None or not _owned(entry, uid):
-            self._dependents.get(uid, set()).discard(place)
-        elif not entry.object["metadata"].get("deletionTimestamp"):
+        if entry is not None and resource is not None and not entry.object["metadata"].get("deletionTimestamp"):
             delete(self._backend, resource, entry, DeleteOptions(propagation="Background"))
 
     def _disown(self, place: Place, uid: str) -> None:
         entry = self._store.get(place[0], *place[1])
-        if entry is not None and _owned(entry, uid):
+        if entry is not None:
             metadata = entry.object["metadata"]
             kept = [each for each in metadata["ownerReferences"] if each["uid"] != uid]
             self._store.write(place[0], entry.object | {"metadata": metadata | {"ownerReferences": kept}})
@@ -219,8 +213,9 @@ class GarbageCollector(Controller):
             store_update(self._backend, resource, owner.object | {"metadata": metadata})
 
 
-def _owned(entry: Stored, uid: str) -> bool:
-    return any(each["uid"] == uid for each in entry.object["metadata"].get("ownerReferences") or ())
+def _owners_of(entry: Stored | None) -> list[str]:
+    """Return the UIDs of the owners of an object."""
+    return [] if entry is None else [one["uid"] for one in entry.object["metadata"].get("ownerReferences") or ()]
 
 
 class NamespaceController(Controller):

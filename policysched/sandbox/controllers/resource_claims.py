@@ -16,7 +16,7 @@ from typing import Final
 from policysched.apimachinery import Json
 from policysched.apimachinery.errors import StatusError
 from policysched.apimachinery.resources import builtin
-from policysched.sandbox.controllers import Controller, Name
+from policysched.sandbox.controllers import Controller, Name, UidIndex
 from policysched.sandbox.storage.actions import DeleteOptions, delete
 from policysched.sandbox.storage.store import Backend, StoreEvent
 from policysched.sandbox.storage.writes import WriteOptions, create, store_update
@@ -116,18 +116,19 @@ class ReservationController(Controller):
 
     def __init__(self, backend: Backend, wake: Callable[[], None]) -> None:
         super().__init__(backend, wake)
-        self._claims_of: dict[str, set[Name]] = {}
-        """Names of claims that are reserved for a pod, by the pod's UID."""
+        self._claims: UidIndex[Name] = UidIndex()
+        """Names of the claims that are reserved for a pod."""
 
     def on_event(self, event: StoreEvent) -> None:
         """Enqueue changed claims, and claims of pods that ended."""
         obj = event.entry.object
-        if event.key == CLAIMS.key and event.type != "DELETED":
-            for user in _users(obj):
-                self._claims_of.setdefault(user["uid"], set()).add(event.entry.key)
-            self.enqueue(event.entry.key)
+        if event.key == CLAIMS.key:
+            before = () if event.before is None else _uids_of(event.before.object)
+            self._claims.update(event.entry.key, before, () if event.type == "DELETED" else _uids_of(obj))
+            if event.type != "DELETED":
+                self.enqueue(event.entry.key)
         elif event.key == "pods" and (event.type == "DELETED" or is_done(obj)):
-            for name in self._claims_of.pop(obj["metadata"]["uid"], ()):
+            for name in self._claims.of(obj["metadata"]["uid"]):
                 self.enqueue(name)
 
     def reconcile(self, name: Name) -> None:
@@ -181,3 +182,8 @@ def _users(claim: Json) -> list[Json]:
     """Return the pods that a claim is reserved for."""
     users = (claim.get("status") or {}).get("reservedFor") or ()
     return [one for one in users if one.get("resource") == "pods" and not one.get("apiGroup")]
+
+
+def _uids_of(claim: Json) -> list[str]:
+    """Return the UIDs of the pods that a claim is reserved for."""
+    return [one["uid"] for one in _users(claim)]

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from policysched.sandbox import Sandbox, sandbox_nodes
+from policysched.sandbox.controllers.nodes_and_cleanup import GarbageCollector
 from tests.sandbox.bodies import PODS, binding, deployment, pod
 
 if TYPE_CHECKING:
@@ -181,6 +182,20 @@ async def test_what_an_owner_leaves_follows_or_stays(api: Api, policy: str, left
     await api.until(SETS, lambda found: not found["items"])
     found = await api.until(PODS, lambda found: len(found["items"]) == left)
     assert not any(item["metadata"].get("ownerReferences") for item in found["items"])
+
+
+@pytest.mark.parametrize("policy", ["Background", "Foreground", "Orphan"])
+async def test_the_garbage_collector_forgets_deleted_owners(api: Api, sandbox: Sandbox, policy: str) -> None:
+    await api.post(DEPLOYMENTS, deployment("d", 2))
+    await api.until(PODS, lambda found: len(found["items"]) == 2)
+    await api.delete(f"{DEPLOYMENTS}/d", {"propagationPolicy": policy})
+    await api.until(DEPLOYMENTS, lambda found: not found["items"])
+    for path in (SETS, PODS):
+        for name in await names(api, path):
+            await api.delete(f"{path}/{name}")
+        await api.until(path, lambda found: not found["items"])
+    [collector] = [one for one in sandbox._controllers._controllers if isinstance(one, GarbageCollector)]
+    assert (len(collector._dependents), collector._owners) == (0, {})
 
 
 async def test_a_deleted_namespace_is_emptied(api: Api, sandbox: Sandbox) -> None:

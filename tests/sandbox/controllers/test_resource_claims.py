@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from policysched.sandbox import Sandbox
-from policysched.sandbox.controllers.resource_claims import FINALIZER, POD_CLAIM
+from policysched.sandbox.controllers.resource_claims import FINALIZER, POD_CLAIM, ReservationController
 from tests.sandbox.bodies import PODS, pod
 
 if TYPE_CHECKING:
@@ -78,6 +78,18 @@ async def test_devices_are_given_back_when_the_last_pod_is_gone(api: Api, sandbo
     await api.delete(f"{PODS}/b")
     found = await api.until(f"{CLAIMS}/c", lambda found: "allocation" not in found["status"])
     assert "finalizers" not in found["metadata"]
+
+
+async def test_the_controller_forgets_deleted_users_of_claims(api: Api, sandbox: Sandbox) -> None:
+    await api.post(TEMPLATES, template())
+    _, made = await api.post(PODS, templated())
+    name = (await api.until(CLAIMS, lambda found: found["items"]))["items"][0]["metadata"]["name"]
+    _, found = await api.merge(f"{CLAIMS}/{name}", {"metadata": {"finalizers": [FINALIZER]}})
+    await api.put(f"{CLAIMS}/{name}/status", found | {"status": held_by(made)})
+    await api.delete(f"{PODS}/web")
+    await api.until(CLAIMS, lambda found: not found["items"])
+    [controller] = [one for one in sandbox._controllers._controllers if isinstance(one, ReservationController)]
+    assert len(controller._claims) == 0
 
 
 async def test_a_pod_that_is_finished_uses_no_devices(api: Api, sandbox: Sandbox) -> None:
