@@ -5,7 +5,6 @@ Decoding of the objects is included. Times are processor time. Prints a table, o
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import sys
@@ -17,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 import policysched
+from bench.arguments import make_parser
 
 Object = dict[str, Any]
 WORKLOADS: Final = 100
@@ -90,10 +90,7 @@ def cluster(nodes: int, pods: int) -> list[Object]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure each kind of change and print the figures."""
-    parser = argparse.ArgumentParser(
-        prog="python -m bench.plan", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--nodes", type=int, default=5000, help="number of nodes")
+    parser = make_parser("bench.plan", __doc__)
     parser.add_argument("--pods", type=int, default=50_000, help="number of pods")
     parser.add_argument("--only", help="change to plan; default: all")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")

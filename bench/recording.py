@@ -8,7 +8,6 @@ and its writing thread. Times are processor time of each thread. Prints a table.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import logging
 import sys
@@ -19,6 +18,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from bench.arguments import make_parser
 from bench.loop import Users, node, pod, policy
 from policysched.app.demo.scheduled_sandbox import scheduled_sandbox
 from policysched.app.dry_run.tables import plain_table
@@ -76,10 +76,7 @@ async def measure(nodes: int, pods: int, policies: int, folder: Path, taken: Tak
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print a table."""
-    parser = argparse.ArgumentParser(
-        prog="python -m bench.recording", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--nodes", type=int, default=5000, help="number of nodes")
+    parser = make_parser("bench.recording", __doc__)
     parser.add_argument("--pods", type=int, default=1000, help="number of pods")
     parser.add_argument("--policies", type=int, default=20, help="number of policies")
     given = parser.parse_args(arguments)

@@ -7,7 +7,7 @@ controllers. Processor time passes as in real time, idle time is skipped. The da
 scores and an edit of a policy every 15 minutes, every fourth of which does not compile; pods with device claims; gangs
 of 2 to 64 pods, half of them in one rack or zone; priorities and PodDisruptionBudgets; nodes that are added, drained,
 tainted and relabelled; waves of batch pods; and a second process that takes over every three hours, after an orderly
-end of the first or in the middle of a wave after a crash.
+end of the first or in the middle of a wave after a crash. The load is proportional to the number of nodes.
 
 The table has one row for each hour. Milliseconds of attempts are processor time from the pop of a pod to the start of
 its binding; "bind" is the simulated time from the creation of a pod to its binding, for pods that the first attempt
@@ -17,7 +17,6 @@ leader knows something else than the last, if anything is left after all pods ar
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import logging
 import sys
@@ -27,6 +26,7 @@ from typing import Any, Final
 
 import msgspec
 
+from bench.arguments import make_parser
 from bench.soak.clock import SimulatedLoop
 from bench.soak.figures import HEADS, as_markdown, remarks, rows
 from bench.soak.run import Options, play
@@ -38,11 +38,8 @@ RESULTS: Final = Path(__file__).resolve().parents[1] / "results"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Play a day and print the figures; return 1 if a check fails."""
-    parser = argparse.ArgumentParser(
-        prog="python -m bench.soak", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser("bench.soak", __doc__)
     parser.add_argument("--hours", type=float, default=24.0, help="simulated hours")
-    parser.add_argument("--nodes", type=int, default=5000, help="number of nodes; the load is proportional")
     parser.add_argument("--takeover-every", type=float, default=3.0, help="hours between two takeovers")
     parser.add_argument("--minutes", type=float, default=120.0, help="longest duration of the run in real time")
     parser.add_argument("--seed", type=int, default=7, help="seed of the load")
