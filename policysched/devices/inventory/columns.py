@@ -33,6 +33,8 @@ LISTS: Final = "lists"
 """The type of a device attribute that has a list of values, or no value, instead of one value."""
 _MOST_AHEAD: Final = 64
 """Number of attributes whose columns are created before the first use."""
+_MOST_REMEMBERED: Final = 20_000
+"""Maximum number of entries in the log of freed rows; beyond it, the older half is dropped."""
 NO_SIGNATURE: Final = 0
 ABSENT: Final = 0
 """The code, in an attribute's column, of devices without the attribute."""
@@ -124,9 +126,10 @@ class FreedRows:
     def add(self, start: int, stop: int) -> None:
         """Log that rows from `start` to `stop` were freed."""
         self.spans.append((start, stop))
-        if len(self.spans) > 20_000:
-            del self.spans[:10_000]
-            self.forgotten += 10_000
+        if len(self.spans) > _MOST_REMEMBERED:
+            dropped = _MOST_REMEMBERED // 2
+            del self.spans[:dropped]
+            self.forgotten += dropped
 
     @property
     def end(self) -> int:
