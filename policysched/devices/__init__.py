@@ -1,4 +1,4 @@
-"""The devices of resource slices as columns, and the allocator of resource claims.
+"""The devices of resource slices as columns (arrays with one element per device), and the allocator of claims.
 
 Input: slices, device classes, nodes and allocated claims, one change at a time. Output: nodes on which claims can be
 allocated, reasons for the other nodes, and allocations. The package imports `cel` and `model`; `state` and

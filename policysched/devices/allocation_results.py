@@ -110,7 +110,7 @@ class ResultMaker:
                 yield AllocatedConfiguration(source=FROM_CLAIM, requests=named, opaque=one.opaque)
 
     def _named(self, requests: Sequence[str], asks: Sequence[DeviceAsk]) -> tuple[str, ...]:
-        """Return which of the named requests got devices, as an allocated configuration names them."""
+        """Return the request names of an allocated configuration; empty if it applies to all requests with devices."""
         if self._applies_to_all and all(map(partial(_names, requests), asks)):
             return ()
         return tuple(requests)

@@ -30,22 +30,22 @@ STEPS: Final = 300_000
 _STEPS_TO_COMPILE: Final = 30_000
 """Step limit for compiling the selectors of claims before their first use."""
 MOST_BYTES: Final = 64 << 20
-"""Maximum memory of the cached claim specs; beyond it, the least recently used are dropped. Units: bytes."""
+"""Maximum memory of the cache of compiled claims; beyond it, the least recently used are dropped. Units: bytes."""
 MOST_KEPT: Final = 256
-"""Maximum number of cached claim specs; beyond it, the least recently used are dropped."""
+"""Maximum number of claim specs in the cache; beyond it, the least recently used are dropped."""
 TIMED_OUT: Final = "timed out trying to allocate devices"
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 
 
 def compile_class(device_class: DeviceClass, release: Release) -> None:
-    """Compile the selectors of a device class, for a release, before a claim uses the class."""
+    """Compile the CEL selectors of a device class, for a Kubernetes release, before a claim uses the class."""
     texts = (one.cel.expression for one in device_class.spec.selectors if one.cel is not None)
     with suppress(BudgetExceededError):
         compile_ahead(texts, Budget(_STEPS_TO_COMPILE), release)
 
 
 def compile_claims(claims: Sequence[ResourceClaim], tables: DeviceTables) -> None:
-    """Compile the selectors of claims before the claims are evaluated, up to a step limit."""
+    """Compile the CEL selectors of claims before the claims are evaluated, up to a step limit."""
     with suppress(BudgetExceededError):
         compile_ahead(selectors_of(claims, tables.classes), Budget(_STEPS_TO_COMPILE), tables.release)
 
@@ -66,22 +66,22 @@ class AllocationAnswers:
         self.stamp = self._rows.stamp
 
     def on_rows(self, size: int) -> NDArray[np.int8]:
-        """Return the code of each of the first `size` rows; NO for rows that never had a node. Shapes: (N,)."""
+        """Return the `AllocationAnswer` of each row number below `size`; NO for a row without a node. Shapes: (N,)."""
         codes = self.codes
         if codes.size < size:
             codes = np.concatenate((codes, np.full(size - codes.size, AllocationAnswer.NO, np.int8)))
         return codes[:size]
 
     def rows_since(self, stamp: int) -> Sequence[int] | None:
-        """Return the rows whose codes changed since an earlier stamp; None if any row may have changed."""
+        """Return the row numbers of nodes whose answers changed since a value of `stamp`; None if any may have."""
         return self._rows.rows_since(stamp)
 
     def error(self, row: int) -> AllocationError | None:
-        """Return the error of the claims on a row; None without error."""
+        """Return the error of the claims on a node; None if there is no error."""
         return self._allocator.error_of(row, self._rows.outcome(row))
 
     def alternatives(self, row: int) -> Sequence[Mapping[int, int]]:
-        """Return the alternative that each request uses on a row, for each claim, by index of the request.
+        """Return for each claim the alternative that each request uses on a node, by index of the request.
 
         Alternatives are numbered from 0. The result can be empty if no claim has alternatives.
         """
@@ -108,9 +108,9 @@ class Allocator:
         self._length = len(asked)
         self._key = sha256(asked).digest()
         self._known: tuple[int, PreparedClaims] | None = None
-        """The compiled claims for these specs, and the stamp of the tables at which they were looked up."""
+        """The compiled claims for these specs, and the value of the tables' stamp when they were looked up."""
         self._spent_at = -1
-        """The stamp of the tables at which `shared_key` already used the step budget of the next call."""
+        """The value of the tables' stamp at which `shared_key` already used the step budget of the next `answers`."""
 
     def answers(self) -> AllocationAnswers:
         """Return for every node whether the claims can be allocated.
@@ -133,7 +133,7 @@ class Allocator:
 
     @property
     def shared_key(self) -> bytes | None:
-        """A key with which claims of equal specs share answers; None if the answers are more than codes.
+        """A key that claims with equal specs share to share answers; None if answers have errors or alternatives.
 
         Errors name claims, and alternatives are chosen node by node. Then the next call of `answers` returns the
         results that were computed here.
@@ -192,7 +192,7 @@ class Allocator:
             raise AllocationTimeoutError(TIMED_OUT) from None
 
     def error_of(self, row: int, outcome: Outcome) -> AllocationError | None:
-        """Return the exception for an outcome on a row; None if the outcome has no error."""
+        """Return the exception for the outcome of claims on a node; None if the outcome has no error."""
         if outcome.answer is AllocationAnswer.TIMEOUT:
             return AllocationTimeoutError(TIMED_OUT)
         if outcome.answer is AllocationAnswer.INVALID_POOLS:

@@ -94,7 +94,7 @@ class PartialSolution:
         self._counted: dict[int, dict[CounterName, Number]] = {}
         self._trials: list[dict[int, DeviceTrial]] = [{} for _ in plans.claims]
         self._unusable: dict[int, int] = {}
-        """For each request, by identity, the devices without the attribute of its first constraint."""
+        """For each request, by identity, the devices (bit set) without the attribute of its first constraint."""
         self._beside = len(space.kinds) // _DEVICES_A_STEP
         """Additional steps for trying a device on a node with many devices."""
 

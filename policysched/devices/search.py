@@ -87,7 +87,7 @@ class DeviceSearch:
         self._all: dict[int, list[int]] = {}
         self._is_regular = plans.is_regular and not any(space.failing)
         self._stack: list[_Level | _Choice | _ClaimEnd] = []
-        """The levels of the search; between two runs, the topmost level is one that tries its next device."""
+        """The levels of the backtracking search; a next run continues with the next device of the topmost level."""
         self._ends_without_error = not any(space.failing) and not plans.asks_for_all and not plans.has_alternatives
         """Whether no error is possible, so that a request that can never be met ends the search."""
         self._has_begun = False

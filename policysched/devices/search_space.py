@@ -66,7 +66,7 @@ class SearchSpace:
         self._views: list[int] = []
         self._known, self._shapes = known, shapes
         self._states: list[Hashable] = [None] * len(pools)
-        """The state of each pool for which the pool's allocations were read."""
+        """For each pool, its state (a value that differs if its allocations differ) when the allocations were read."""
         for place, ((view, reached), shape) in enumerate(zip(pools, shapes, strict=True)):
             at = len(self.kinds)
             self.pools.append((at, view))
@@ -98,7 +98,7 @@ class SearchSpace:
             self._states[place] = states[place]
 
     def _read(self, place: int, steps: Budget) -> None:
-        """Read the allocations of the pool with an index."""
+        """Read the allocations of the pool with the given index."""
         (at, view), shape = self.pools[place], self._shapes[place]
         self.available[place] = view.available
         if shape is None:

@@ -1,4 +1,4 @@
-"""`DeviceCounts`: evaluates claims on all node groups together, by counting free devices in arrays.
+"""`DeviceCounts`: evaluates claims on all groups of nodes together, by counting free devices in arrays.
 
 Shapes: D devices, G groups of nodes, K kinds of devices, W requirements.
 """
@@ -33,7 +33,7 @@ class DeviceCounts:
         self._tables, self._search = tables, search
 
     def codes(self, batch: GroupBatch, steps: Budget) -> NDArray[np.int8]:
-        """Return the `AllocationAnswer` of each node group; UNANSWERED if a group needs a search. Shapes: (G,).
+        """Return the `AllocationAnswer` of each group of nodes; UNANSWERED if a group needs a search. Shapes: (G,).
 
         Even if all groups need a search, the kinds of all devices are found, which is cheaper than group by group.
 
@@ -80,7 +80,7 @@ class DeviceCounts:
 
 
 def _sums(values: NDArray[np.bool_], batch: GroupBatch) -> NDArray[np.int64]:
-    """Return for each node group the number of its devices whose value is true.
+    """Return for each group of nodes how many of its devices have a true value.
 
     Shapes: (D,) -> (G,).
     """

@@ -1,4 +1,4 @@
-"""`GroupSearch`: searches devices for claims with equal specs in a node group, with a cache of the outcomes."""
+"""`GroupSearch`: searches devices for claims with equal specs on a group of nodes, with a cache of the outcomes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _INVALID: Final = -2
 
 
 class GroupSearch:
-    """Searches devices for claims with equal specs in node groups.
+    """Searches devices for claims with equal specs on groups of nodes that can use the same device pools.
 
     The outcome of a search is cached by the states of the pools that the nodes see. The state of a pool is a number
     that stands for the kinds of its devices and for what is allocated of them.
@@ -61,20 +61,19 @@ class GroupSearch:
         self.kinds = Kinds(tables.columns, plans.names_read())
         self.known: list[dict[int, Suitability]] = [{} for _ in plans.requirements]
         self._shapes: dict[Hashable, ViewShape] = {}
-        """The shapes of slices by the kinds of their devices, and of pools by the shapes of their slices."""
+        """Cached `ViewShape`s (the devices that fit each requirement) of slices, by kinds of devices, and of pools."""
         self._shape_of_slice: dict[int, ViewShape] = {}
         self._shape_bytes = 0
         self._state_of_view: dict[int, int] = {}
-        """The number of each pool's state since the pool's last change."""
+        """The state of each `PoolView` by its number; equal kinds of devices and allocations give the same state."""
         self._states: dict[Hashable, int] = {}
-        """The number of each state, by the contents of the pools in this state."""
+        """The numbers of pool states, by the kinds of the pool's devices and the allocations."""
         self._last_state = 0
         self._outcomes: dict[Hashable, Outcome] = {}
         self._outcome_bytes = 0
         self._spaces: dict[NodeGroup, SearchSpace] = {}
         self._begun: tuple[Hashable, DeviceSearch] | None = None
-        """The search that ran out of steps, with its pools' states; a next search in equal pools continues it.
-        """
+        """The search that ran out of steps, with its pools' states; the next search in equal pools continues it."""
 
     @property
     def size(self) -> int:
@@ -85,13 +84,13 @@ class GroupSearch:
         return of_kinds + self._outcome_bytes + self._shape_bytes + (entries + pools) * _BYTES_A_POOL
 
     def refresh(self) -> None:
-        """Drop cached data of deleted devices and of node groups that have no nodes."""
+        """Drop cached data of deleted devices and of node groups without nodes."""
         self.kinds.refresh()
         for group in [one for one in self._spaces if not one.rows]:
             del self._spaces[group]
 
     def note_all(self) -> None:
-        """Drop the states of all pools, because any pool may have changed."""
+        """Drop the cached states of all pools, because any pool may have changed."""
         self._state_of_view.clear()
 
     def note(self, view: PoolView) -> None:
@@ -104,7 +103,7 @@ class GroupSearch:
         return group.pools if first is None else sorted((*group.pools, first), key=lambda one: one.view.order)
 
     def outcome(self, group: NodeGroup, steps: Budget) -> Outcome:
-        """Return the outcome of the claims in a node group; pools in known states have a cached outcome.
+        """Return the outcome of the claims on a group of nodes, cached for pools with equal devices and allocations.
 
         Raises:
             BudgetExceededError: The budget is used up; the next call continues.
@@ -125,14 +124,14 @@ class GroupSearch:
         return INVALID_POOLS if is_invalid else outcome
 
     def outcome_within(self, group: NodeGroup, steps: int) -> Outcome:
-        """Return the outcome of the claims in a node group; OUT_OF_STEPS if the search needs more than `steps`."""
+        """Return the outcome of the claims on a group of nodes; OUT_OF_STEPS if the search needs more than `steps`."""
         try:
             return self.outcome(group, Budget(steps))
         except BudgetExceededError:
             return OUT_OF_STEPS
 
     def refusals(self, group: NodeGroup, steps: int) -> list[Refusals]:
-        """Return for each request and alternative why the devices of a node group do not fit.
+        """Return for each request and alternative why the devices of a group of nodes do not fit.
 
         If the budget is used up, only the first requests are in the result.
 
@@ -153,7 +152,7 @@ class GroupSearch:
     def _searched(
         self, group: NodeGroup, pools: Sequence[SeenPool], states: Sequence[Hashable], steps: Budget
     ) -> Outcome:
-        """Search devices in the pools of a node group; if a search in equal pools ran out of steps, continue it."""
+        """Search devices in the pools of a group of nodes; continue a search in equal pools that ran out of steps."""
         begun, self._begun = self._begun, None
         if begun is not None and begun[0] == states:
             search = begun[1]
@@ -169,7 +168,7 @@ class GroupSearch:
     def _space(
         self, group: NodeGroup, pools: Sequence[SeenPool], states: Sequence[Hashable], steps: Budget
     ) -> SearchSpace:
-        """Return the search space of a node group, its devices in search order, with the current allocations."""
+        """Return the search space of a group of nodes: its devices in search order, with the current allocations."""
         space = None if self.plans.asks_for_all else self._spaces.pop(group, None)
         if space is None:
             devices = sum([one.view.size for one in pools])
@@ -185,7 +184,7 @@ class GroupSearch:
     # States and shapes of pools
 
     def _states_of(self, group: NodeGroup, pools: Sequence[SeenPool], steps: Budget) -> tuple[Hashable, ...]:
-        """Return the number of each pool's state; pools with the same number give equal search results."""
+        """Return the state number of each pool; pools with equal numbers give equal search results."""
         if max(len(self._states), len(self._state_of_view)) > _MOST_STATES:
             self._states.clear()
             self._state_of_view.clear()

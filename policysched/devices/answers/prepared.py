@@ -1,4 +1,4 @@
-"""`PreparedClaims`: the nodes on which claims with equal specs can be allocated, kept up to date with devices."""
+"""`PreparedClaims`: the nodes on which claims with equal specs can be allocated, updated when devices change."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ class PreparedClaims:
         self._counts = DeviceCounts(tables, self.search)
         self.rows = RowOutcomes(tables)
         self._waiting: dict[NodeGroup, None] = {}
-        """The node groups that changed since they were evaluated."""
+        """The node groups (nodes with the same device pools) that changed since they were evaluated."""
         self._place = -1
-        """The position in the log of the tables up to which changes were read."""
+        """The position up to which changes were read in the log of the device tables (`tables.moved`)."""
         self._caught_up = -1
-        """The stamp of the tables up to which changes were read."""
+        """The value of the device tables' stamp up to which changes were read."""
         self.answered_at = -1
         self._classes_at = tables.classes_stamp
-        """The stamp of the device classes at which the compiled claims were last known to be current."""
+        """The value of `tables.classes_stamp` when the compiled claims were last compared with the device classes."""
         self._unusable_at = self._unusable_stamp()
 
     @property
@@ -71,7 +71,7 @@ class PreparedClaims:
 
     @property
     def is_current(self) -> bool:
-        """Whether the device classes are unchanged and most of the cached kinds of devices are still in use."""
+        """Whether the compiled claims can be reused: device classes are unchanged, most cached device kinds in use."""
         stamp = self._tables.classes_stamp
         if self._classes_at != stamp:
             if not self.plans.is_current(self._tables.classes):
@@ -101,7 +101,7 @@ class PreparedClaims:
                 self.rows.note(group, OUT_OF_STEPS)
 
     def catch_up(self) -> None:
-        """Read the changes of the tables, and record which node groups have to be evaluated."""
+        """Read the changes of the device tables, and record which node groups have to be evaluated."""
         tables = self._tables
         stamp = tables.stamp
         if self._caught_up == stamp:
@@ -127,7 +127,7 @@ class PreparedClaims:
             del self._waiting[group]
 
     def _unusable_stamp(self) -> int:
-        """Return a stamp of the unusable pools that can reject these claims."""
+        """Return a number that changes when the incomplete or invalid pools that can reject these claims change."""
         unusable = self._tables.unusable
         return unusable.stamp if self.plans.asks_for_all else unusable.invalid_stamp
 

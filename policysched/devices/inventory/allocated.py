@@ -117,15 +117,15 @@ class AllocatedState:
         self._set(self._allocated, uid, None)
 
     def assume(self, uid: str, allocation: AllocationResult) -> None:
-        """Add an allocation in flight, in addition to the claim's allocation in the API server."""
+        """Add an allocation that is not stored yet (in flight), in addition to the claim's stored allocation."""
         self._set(self._in_flight, uid, allocation)
 
     def forget(self, uid: str) -> None:
-        """Remove the allocation of a claim that is no longer in flight."""
+        """Remove the in-flight allocation of a claim, which was stored or given up."""
         self._set(self._in_flight, uid, None)
 
     def results_of(self, uid: str) -> Sequence[DeviceResult]:
-        """Return the allocated devices of the claim with a UID."""
+        """Return the allocated devices of the claim with the given UID."""
         return _results(self._in_flight.get(uid), self._allocated.get(uid))
 
     def of(self, pool: PoolId) -> Taken:
@@ -133,7 +133,7 @@ class AllocatedState:
         return self._pools.get(pool, _NOTHING)
 
     def changed_since(self, stamp: int) -> Sequence[tuple[PoolId, str]] | None:
-        """Return the devices that were allocated or released since a stamp; None if the log begins after the stamp."""
+        """Return the devices allocated or released since a value of `stamp`; None if the log does not reach back."""
         return None if stamp < self._dropped else self._changed[stamp - self._dropped :]
 
     def _set(self, claims: dict[str, AllocationResult], uid: str, allocation: AllocationResult | None) -> None:

@@ -117,14 +117,14 @@ class _Codes:
 
 @dataclass(slots=True)
 class FreedRows:
-    """Log of the rows that were freed, from which caches learn about removed devices."""
+    """Log of the device rows that were freed, from which caches learn about removed devices."""
 
     spans: list[tuple[int, int]] = field(default_factory=list)
     forgotten: int = 0
     """Number of entries that were dropped from the start of the log."""
 
     def add(self, start: int, stop: int) -> None:
-        """Log that rows from `start` to `stop` were freed."""
+        """Log that the device rows from `start` to `stop` were freed."""
         self.spans.append((start, stop))
         if len(self.spans) > _MOST_REMEMBERED:
             dropped = _MOST_REMEMBERED // 2
@@ -137,7 +137,7 @@ class FreedRows:
         return self.forgotten + len(self.spans)
 
     def since(self, place: int) -> Sequence[tuple[int, int]] | None:
-        """Return the log entries from a position on; None if some of them were dropped."""
+        """Return the log entries from a position on; None if some of these entries were dropped."""
         return None if place < self.forgotten else self.spans[place - self.forgotten :]
 
 
@@ -210,11 +210,11 @@ class DeviceColumns:
         self._free.setdefault(_room_for(count), []).append(start)
 
     def traits(self, code: int) -> DeviceTraits:
-        """Return the traits of devices that have a given code."""
+        """Return the device fields (`DeviceTraits`) for which a code stands."""
         return self._traits.value(code)
 
     def traits_at(self, row: int) -> DeviceTraits:
-        """Return the traits of the device in a row."""
+        """Return the fields (`DeviceTraits`) of the device in a row."""
         return self._traits.value(int(self._traits_of[row]))
 
     def attributes(self, row: int, names: Iterable[str] | None) -> dict[str, DeviceAttribute]:
@@ -223,7 +223,7 @@ class DeviceColumns:
         return {name: self._values.value(codes[name]) for name in (codes if names is None else names) if name in codes}
 
     def codes_of(self, rows: Codes, names: Sequence[str] | None) -> list[Codes]:
-        """Return the columns of traits and of the named attributes, by which devices are distinguished; None names all.
+        """Return the codes by which devices are distinguished: of `DeviceTraits`, and of named attributes (None: all).
 
         Args:
             rows: The rows.

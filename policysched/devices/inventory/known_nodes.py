@@ -1,4 +1,4 @@
-"""`KnownNodes`: the nodes by row, indexed by name and label, for the node selectors of slices.
+"""`KnownNodes`: the nodes by row number, indexed by name and label, for the node selectors of slices.
 
 Sets of rows are integers, as in `row_bits`.
 """
@@ -20,9 +20,9 @@ from policysched.model.selection.node_selectors import (
 from policysched.model.selection.selectors import OfLabel
 
 _MOST_SELECTORS: Final = 256
-"""Maximum number of node selectors whose rows are cached; beyond it, all cached rows are dropped."""
+"""Maximum number of node selectors with cached results; beyond it, all cached results are dropped."""
 _MOST_REQUIREMENTS: Final = 20_000
-"""Maximum number of requirements in all cached node selectors; beyond it, all cached rows are dropped."""
+"""Maximum number of requirements in all cached node selectors; beyond it, all cached results are dropped."""
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ class KnownNode:
 
 
 class _RowsOfLabel:
-    """The rows of the nodes that have one label, by the label's value."""
+    """Index of the nodes with one label key by the label's value; sets of nodes are bit sets of row numbers."""
 
     __slots__ = ("_by_value", "all")
 
@@ -51,7 +51,7 @@ class _RowsOfLabel:
         self.all = self.having(self._by_value)
 
     def change(self, row: int, value: str) -> None:
-        """Add a row under the label's value; remove the row if it is already there."""
+        """Add a node under its label value; if the node is already there, remove it."""
         self.all ^= 1 << row
         rows = self._by_value.get(value, 0) ^ 1 << row
         if rows:
@@ -60,14 +60,14 @@ class _RowsOfLabel:
             del self._by_value[value]
 
     def having(self, values: Iterable[str]) -> int:
-        """Return the rows whose label has any of the given values."""
+        """Return the nodes whose label has any of the given values, as a bit set."""
         bits = 0
         for value in values:
             bits |= self._by_value.get(value, 0)
         return bits
 
     def admitted(self, said: OfLabel, everything: int) -> int:
-        """Return the rows that meet requirements on the label, which may allow nodes without the label."""
+        """Return the nodes, as a bit set, that meet requirements on the label; these may allow nodes without it."""
         values, are_admitted = said.among(self._by_value.keys())
         rows = self.having(values)
         if not are_admitted:
@@ -90,14 +90,14 @@ class KnownNodes:
         self._counts: dict[str, int] = {}
         """The number of nodes that have each label key."""
         self._by_label: dict[str, _RowsOfLabel] = {}
-        """The rows by label and value, for labels that were looked up."""
+        """The nodes by label key and value, for label keys that were looked up."""
         self._by_selector: dict[NodeSelectorMatcher, int] = {}
-        """The rows that match each node selector, cached until nodes change."""
+        """The nodes that match each node selector as a bit set, cached until nodes change."""
         self._remembered = 0
         """Number of requirements in all cached node selectors."""
 
     def add(self, row: int, node: KnownNode) -> None:
-        """Add the node of a row to the indexes."""
+        """Add a node with its row number to the indexes."""
         self._forget_selectors()
         self._rows[node.name] = row
         self.by_row[row] = node
@@ -105,14 +105,14 @@ class KnownNodes:
         self._change_labels(row, {}, node.labels)
 
     def relabel(self, row: int, labels: Mapping[str, str]) -> None:
-        """Replace the labels of the node in a row."""
+        """Replace the labels of the node with a row number."""
         self._forget_selectors()
         known = self.by_row[row]
         self._change_labels(row, known.labels, labels)
         known.labels = labels
 
     def remove(self, row: int) -> KnownNode | None:
-        """Remove and return the node in a row; None if the row has no node."""
+        """Remove and return the node with a row number; None if there is no such node."""
         known = self.by_row.pop(row, None)
         if known is not None:
             self._forget_selectors()
@@ -123,16 +123,16 @@ class KnownNodes:
         return known
 
     def named(self, names: Iterable[str]) -> int:
-        """Return the rows of the nodes with the given names; names without a node are skipped."""
+        """Return the nodes with the given names as a bit set; names without a node are skipped."""
         return bits_of([self._rows[name] for name in names if name in self._rows])
 
     def having(self, label: str, values: Iterable[str]) -> int:
-        """Return the rows of the nodes on which a label has any of the given values."""
+        """Return the nodes on which a label has any of the given values, as a bit set."""
         of_label = self._of_label(label)
         return of_label.having(values) if of_label is not None else 0
 
     def selected(self, selector: NodeSelectorMatcher) -> int:
-        """Return the rows of the nodes that a node selector matches, cached until nodes change.
+        """Return the nodes that a node selector matches as a bit set, cached until nodes change.
 
         Cost: O(requirements + values of labels that nodes have).
         """
@@ -160,7 +160,7 @@ class KnownNodes:
         return found
 
     def _of_term(self, term: NodeTerm) -> int:
-        """Return the rows of the nodes that a node selector term matches."""
+        """Return the nodes that a node selector term matches, as a bit set."""
         rows, by_label = self.all, term.by_label
         if not self._counts.keys() >= by_label.demanded:
             return 0
@@ -171,7 +171,7 @@ class KnownNodes:
         return rows & self._of_fields(term.fields) if rows and term.fields else rows
 
     def _of_fields(self, fields: Iterable[FieldRequirement]) -> int:
-        """Return the rows of the nodes that match requirements of matchFields; a node without a name matches all."""
+        """Return the nodes that match requirements of matchFields as a bit set; a node without a name matches all."""
         rows = self.all
         for one in fields:
             having = self._with_field(one.key, one.value)
@@ -188,7 +188,7 @@ class KnownNodes:
         return 0 if row is None else 1 << row
 
     def _of_label(self, label: str) -> _RowsOfLabel | None:
-        """Return the rows of a label by value; None if no node has the label."""
+        """Return the index of nodes by the values of a label; None if no node has the label."""
         known = self._by_label.get(label)
         if known is None and label in self._counts:
             known = self._by_label[label] = _RowsOfLabel(
@@ -197,7 +197,7 @@ class KnownNodes:
         return known
 
     def _change_labels(self, row: int, before: Mapping[str, str], after: Mapping[str, str]) -> None:
-        """Update the indexes after the labels of the node in a row changed."""
+        """Update the indexes after the labels of a node, given by its row number, changed."""
         for key, value in before.items() - after.items():
             if key in self._by_label:
                 self._by_label[key].change(row, value)
@@ -213,6 +213,6 @@ class KnownNodes:
                 self._by_label.pop(key, None)
 
     def _forget_selectors(self) -> None:
-        """Drop the cached rows of selectors, because nodes changed."""
+        """Drop the cached results of node selectors, because nodes changed."""
         self._by_selector.clear()
         self._remembered = 0

@@ -13,13 +13,13 @@ from policysched.devices.inventory.row_bits import bits_of, rows_of
 _MOST_REMEMBERED: Final = 50_000
 """Maximum number of log entries; beyond it, the older half of the log is dropped."""
 _MOST_PARTS: Final = 256
-"""Maximum number of parts into which a node group is split at once; further rows move one by one."""
+"""Maximum number of parts into which a node group is split at once; further nodes are moved one by one."""
 SeenPools = Mapping[PoolId, SeenPool | None]
 """For each pool, the pool as some nodes see it; None for a pool that these nodes cannot use."""
 
 
 class MovedLog:
-    """Log of the node groups to evaluate again; an entry may be a pool view, which means all groups with this view.
+    """Log of the node groups to evaluate again; an entry may be a `PoolView`, which stands for all groups with it.
 
     Args:
         readers: The readers of the log; it stays empty while there are none.
@@ -36,11 +36,11 @@ class MovedLog:
         return self._dropped + len(self._moved)
 
     def since(self, place: int) -> Sequence[NodeGroup | PoolView] | None:
-        """Return the log entries from a position on; None if some of them were dropped."""
+        """Return the log entries from a position on; None if some of these entries were dropped."""
         return None if place < self._dropped else self._moved[place - self._dropped :]
 
     def note(self, moved: NodeGroup | PoolView) -> None:
-        """Log that a node group, or each group with a pool view, has to be evaluated again."""
+        """Log that a node group, or each group with a `PoolView`, has to be evaluated again."""
         if not self._readers:
             self._dropped += len(self._moved) + 1
             self._moved.clear()
@@ -63,7 +63,7 @@ class NodeGroups:
         self._moved = moved
         self._by_pools: dict[tuple[SeenPool, ...], NodeGroup] = {}
         self._left: dict[PoolView, None] = {}
-        """The pool views that no node group has any more."""
+        """The pool views (pools as some nodes see them) that no node group has any more."""
         self._batch: GroupBatch | None = None
 
     @property
@@ -78,11 +78,11 @@ class NodeGroups:
         return self._batch
 
     def among(self, rows: int) -> list[NodeGroup]:
-        """Return the node groups that contain any of some rows."""
+        """Return the node groups that contain any of the given nodes (a bit set)."""
         return [one for one in self._by_pools.values() if one.bits & rows]
 
     def join(self, rows: int, pools: tuple[SeenPool, ...]) -> NodeGroup:
-        """Move rows into the node group that sees exactly the given pools; return this group."""
+        """Move nodes into the group of nodes that can use exactly the given pools; return this group."""
         group = self._by_pools.get(pools)
         if group is None:
             group = self._by_pools[pools] = NodeGroup(pools)
@@ -95,7 +95,7 @@ class NodeGroups:
         return group
 
     def leave(self, rows: int, group: NodeGroup) -> None:
-        """Remove rows from a node group; drop a group without rows."""
+        """Remove nodes from a node group; if no node is left, drop the group."""
         group.bits &= ~rows
         group.rows.difference_update(rows_of(rows))
         self._batch = None
@@ -108,13 +108,13 @@ class NodeGroups:
             group.let_go()
 
     def unseen(self) -> list[PoolView]:
-        """Return the pool views that no node group has any more, without duplicates."""
+        """Return the pool views (pools as some nodes see them) that no node group has any more."""
         left, self._left = self._left, {}
         return [view for view in left if not view.groups]
 
 
 class SightChanges:
-    """Collects which rows see a pool differently, so that all rows of a node group move together.
+    """Collects for which nodes a pool changed, so that nodes of a group with equal changes join a new group together.
 
     Sets of rows are integers, as in `row_bits`.
     """
@@ -122,11 +122,11 @@ class SightChanges:
     def __init__(self) -> None:
         self._of_rows: dict[int, tuple[NodeGroup, dict[PoolId, SeenPool | None]]] = {}
         self._single = 0
-        """The rows that changed one by one instead of in a part of their node group."""
+        """The nodes, as a bit set, whose changes are recorded one by one instead of for a part of their group."""
         self._parts: dict[NodeGroup, list[tuple[int, dict[PoolId, SeenPool | None]]]] = {}
 
     def row(self, row: int, group: NodeGroup, identity: PoolId, seen: SeenPool | None) -> None:
-        """Record how a row of a node group sees a pool now."""
+        """Record the pool as one node of a group sees it now."""
         known = self._of_rows.get(row)
         if known is None:
             known = self._of_rows[row] = group, self._taken_out(1 << row, group)
@@ -134,7 +134,7 @@ class SightChanges:
         known[1][identity] = seen
 
     def part(self, rows: int, group: NodeGroup, identity: PoolId, seen: SeenPool | None) -> None:
-        """Record how some rows of a node group see a pool now, which splits the group into parts."""
+        """Record the pool as some nodes of a group see it now; this splits the group into parts."""
         parts = self._parts.setdefault(group, [])
         rows &= group.bits
         by_themselves = rows if len(parts) >= _MOST_PARTS else rows & self._single
@@ -155,7 +155,7 @@ class SightChanges:
             parts.append((rest, {identity: seen}))
 
     def __iter__(self) -> Iterator[tuple[int, NodeGroup, SeenPools]]:
-        """Yield sets of rows of one node group, with all pools that these rows see differently."""
+        """Yield sets of nodes of one group, each with all pools that changed for these nodes."""
         alike: dict[tuple[NodeGroup, Hashable], list[int]] = {}
         for row, (group, changed) in self._of_rows.items():
             alike.setdefault((group, tuple(changed.items())), []).append(row)
@@ -167,7 +167,7 @@ class SightChanges:
                     yield part, group, changed
 
     def _taken_out(self, bit: int, group: NodeGroup) -> dict[PoolId, SeenPool | None]:
-        """Remove a row from the recorded part of its group; return the changes recorded for the part."""
+        """Remove a node from the recorded part of its group; return the changes that were recorded for the part."""
         parts = self._parts.get(group, [])
         for place, (part, changed) in enumerate(parts):
             if part & bit:

@@ -109,7 +109,7 @@ class PoolView:
 
     @property
     def rows(self) -> Codes:
-        """The device rows of the pool's devices. Shapes: (D,)."""
+        """The row numbers of the pool's devices in the device columns. Shapes: (D,)."""
         if self._rows is not None:
             return self._rows
         spans = [one.rows for one in self.slices]
@@ -126,14 +126,14 @@ class PoolView:
             at += len(one.devices)
 
     def slice_of(self, place: int) -> tuple[KeptSlice, int]:
-        """Return the slice that has a device of the pool, and the index of the device in the slice."""
+        """Return the slice that contains a device of the pool, and the index of the device in the slice."""
         for at, one in self.parts():
             if place < at + len(one.devices):
                 return one, place - at
         raise IndexError(place)
 
     def device(self, place: int) -> str:
-        """Return the name of the device with an index in the pool."""
+        """Return the name of the device with the given index in the pool."""
         one, at = self.slice_of(place)
         return one.devices[at]
 
@@ -151,7 +151,7 @@ class PoolView:
         return bits
 
     def let_go(self) -> None:
-        """Release the references to slices, because no node group has the view any more."""
+        """Release the references to slices, because no node group has this view any more."""
         self.key, self.slices, self.charges, self._rows = None, (), None, None
 
     def take(self, taken: Mapping[KeptSlice, SliceTaken]) -> None:

@@ -47,7 +47,7 @@ class Pool:
         self._selective: list[KeptSlice] = []
         self._generations: Counter[int] = Counter()
         self._ignored: Counter[int] = Counter()
-        """The number of ignored slices by generation."""
+        """The number of slices that the Kubernetes release ignores, by generation."""
         self._with_counters = 0
         self.views: dict[Hashable, PoolView] = {}
         self._reach: Reach | None = None
@@ -121,7 +121,7 @@ class Pool:
 
     @property
     def demands(self) -> set[LabelValue] | None:
-        """The label values of which a node needs at least one to use a slice with a node selector; None if unknown."""
+        """Label values of which a node has one if it can use a slice by node selector; None if there are none."""
         found: set[LabelValue] = set()
         for one in self._selective:
             demanded = one.demands
@@ -131,7 +131,7 @@ class Pool:
         return found
 
     def seen_from_elsewhere(self, taken: Taken) -> SeenPool | None:
-        """Return the pool as nodes see it that no slice names in `nodeName`."""
+        """Return the pool as it is seen by nodes that no slice names in `nodeName`."""
         return self.seen_from("", {}, taken)
 
     def seen_from(self, name: str, labels: Mapping[str, str], taken: Taken) -> SeenPool | None:
@@ -150,7 +150,7 @@ class Pool:
     def seen_as(
         self, numbers: Mapping[int, int], name: str, labels: Mapping[str, str], taken: Taken
     ) -> SeenPool | None:
-        """Return the pool as a node sees it; `numbers` are the node's `Reach` numbers of slices and devices."""
+        """Return the pool as a node sees it, given the numbers of slices and devices that `Reach` has for the node."""
         reached = self.reach.reached(numbers)
         local = {one: one.reached_from(name, labels) or 0 for one in self._local.get(name, ())}
         if local:
@@ -207,7 +207,7 @@ class Pool:
         return view
 
     def _made(self, key: Hashable, slices: list[KeptSlice], others: list[KeptSlice], taken: Taken) -> PoolView:
-        """Return the view that consists of given slices, which are sorted here."""
+        """Return a new view of the given sorted slices; the view is invalid if the slices contradict each other."""
         with_devices, charges = slices, None
         if self.has_counters:
             with_devices = [one for one in slices if not one.counter_sets]
@@ -299,13 +299,13 @@ class Pool:
             self._columns.consumed[one.start + place] ^= True
 
     def _consumed(self, device: str, taken: Taken) -> Mapping[str, Number] | None:
-        """Return the capacity that shares of a device consume; None if no share has to be considered."""
+        """Return the capacity that shares of a device consume; None if no share has to be counted."""
         if self._empty_shares_count and device in taken.shares:
             return taken.consumed.get(device, _NO_AMOUNTS)
         return taken.consumed.get(device)
 
     def forget(self, view: PoolView) -> None:
-        """Drop a view that no node group has any more."""
+        """Drop a view of the pool that no node group has any more."""
         self.views.pop(view.key, None)
         if view.charges is not None:
             self._counters = {}

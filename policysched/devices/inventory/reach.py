@@ -9,7 +9,7 @@ from policysched.devices.inventory.slices import DeviceNodes, KeptSlice
 from policysched.model.selection.node_selectors import NodeSelectorMatcher
 
 COUNTS: Final = 1
-"""Bit, in the number of a slice, that the node can use the slice itself."""
+"""Bit in the number of a slice: whether the node can use the slice itself, not only some of its devices."""
 
 
 class Reach:
@@ -62,7 +62,7 @@ class Reach:
         return self._turned(self._always, [*map(self.of_selectors.__getitem__, selectors)])
 
     def reached(self, numbers: Mapping[int, int]) -> dict[KeptSlice, int]:
-        """Return the slices that a node can use, each with a bit set of the devices that have their own nodes."""
+        """Return the slices that a node can use, each with a bit set of its devices with own node selection."""
         return {
             self.slices[place]: numbers[place] >> 1
             for place in sorted(numbers)
@@ -70,7 +70,7 @@ class Reach:
         }
 
     def otherwise(self, numbers: Mapping[int, int], selectors: Sequence[int], name: str = "") -> Mapping[int, int]:
-        """Return the numbers of the slices for a node that matches some node selectors unlike most nodes."""
+        """Return the numbers of the slices for a node that matches the given node selectors unlike most nodes."""
         named = self.by_name.get(name, ()) if name else ()
         if not selectors and not named:
             return numbers

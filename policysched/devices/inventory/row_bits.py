@@ -1,4 +1,4 @@
-"""Sets of rows as integers, in which bit n is row n; thousands of rows are combined in one operation."""
+"""Sets of nodes as integers: bit n is the node with row number n; one operation combines thousands of nodes."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Final
 import numpy as np
 
 _FEW: Final = 8
-"""Number of rows up to which bits are set and read one by one instead of with arrays."""
+"""Number of row numbers up to which bits are set and read one by one instead of with arrays."""
 _AT_ONCE: Final = 1 << 22
 """Maximum part of the membership table that is unpacked at once. Units: bytes."""
 
 
 def bits_of(rows: Collection[int]) -> int:
-    """Return a set of rows as an integer in which bit n is row n."""
+    """Return a set of row numbers as an integer in which bit n stands for row number n."""
     if len(rows) <= _FEW:
         bits = 0
         for row in rows:
@@ -27,7 +27,7 @@ def bits_of(rows: Collection[int]) -> int:
 
 
 def rows_of(bits: int) -> list[int]:
-    """Return the rows whose bits are set, in ascending order."""
+    """Return the row numbers whose bits are set, in ascending order."""
     if bits.bit_count() > _FEW:
         return np.flatnonzero(_flags(bits)).tolist()
     rows = []
@@ -44,7 +44,7 @@ def _flags(bits: int) -> np.typing.NDArray[np.uint8]:
 
 
 class Parted:
-    """Divides rows into parts, so that the rows of a part are in the same sets.
+    """Divides nodes into parts, so that the nodes of a part are in the same ones of given sets of nodes.
 
     Attributes:
         mostly: The places of the sets that most rows are in.
@@ -56,7 +56,7 @@ class Parted:
     def __init__(self, rows: int, sets: Sequence[int]) -> None:
         self.mostly: list[int] = []
         differing: dict[int, list[int]] = {}
-        """For each set, the rows whose membership differs from most rows, and the index of the set."""
+        """For each set of nodes that are in other sets than most nodes, the indices of these sets."""
         half = rows.bit_count() // 2
         for place, one in enumerate(sets):
             apart = one & rows
@@ -75,7 +75,7 @@ class Parted:
 
 
 def _split(rows: int, sets: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
-    """Return the parts of rows that are in the same sets, for many sets."""
+    """Yield the parts of nodes that are in the same sets, each with the indices of these sets."""
     width = (rows.bit_length() + 7) // 8
     packed = np.frombuffer(b"".join([one.to_bytes(width, "little") for one in sets]), np.uint8).reshape(-1, width)
     step = max(1, _AT_ONCE // (8 * len(sets)))

@@ -23,7 +23,7 @@ from policysched.model.selection.selectors import Operator
 _FEW_VALUES: Final = 32
 """Maximum number of label values by which a node selector is indexed; other selectors are evaluated on each node."""
 _NO_VALUE: Final = "\0"
-"""A text that is no valid label value, for labels that a node lacks."""
+"""A text that is no valid label value, used for labels that a node does not have."""
 
 
 LabelValue: TypeAlias = tuple[str, str]
@@ -33,7 +33,7 @@ CounterName: TypeAlias = tuple[str, str]
 
 
 def demanded_by(selector: NodeSelectorMatcher) -> Collection[LabelValue] | None:
-    """Return the label values of which a node must have one to match a selector; None if none or too many."""
+    """Return label values of which every node has one that matches a selector; None if there are none or too many."""
     if selector.terms is None:
         return None
     demands: dict[LabelValue, None] = {}
@@ -46,7 +46,7 @@ def demanded_by(selector: NodeSelectorMatcher) -> Collection[LabelValue] | None:
 
 
 class DeviceNodes:
-    """The devices that each node can use, for a slice whose devices have their own nodes.
+    """The devices that each node can use, for a slice whose devices select nodes themselves.
 
     In a bit set, bit n is the device at place n. Selectors that demand one of a few label values are indexed by these
     values, so that the cost for a node depends on what it reaches, not on all selectors.
@@ -75,11 +75,11 @@ class DeviceNodes:
                 matcher = lenient_node_selector(one.node_selector)
                 self.selectors[matcher] = self.selectors.get(matcher, 0) | bit
         self._by_label: dict[str, dict[str, list[NodeSelectorMatcher]]] = {}
-        """The node selectors that require one of a few values of a label, by label and value."""
+        """The node selectors that require one of a few values of a label, by label key and value."""
         self._others = [matcher for matcher in self.selectors if not self._file(matcher)]
 
     def _file(self, matcher: NodeSelectorMatcher) -> bool:
-        """Index a device's node selector by label values; return False if the selector requires no values."""
+        """Index a device's node selector by the label values that it requires; return False if it requires none."""
         demands = demanded_by(matcher)
         for key, value in demands or ():
             self._by_label.setdefault(key, {}).setdefault(value, []).append(matcher)
@@ -87,7 +87,7 @@ class DeviceNodes:
 
     @property
     def demands(self) -> Collection[LabelValue] | None:
-        """The label values of which a node needs at least one to use a device; None if nodes can do without."""
+        """Label values of which a node has one if it can use a device; None if nodes can use one without them."""
         if self.everywhere or self.by_name or self._others:
             return None
         return [(key, value) for key, by_value in self._by_label.items() for value in by_value]
@@ -172,7 +172,7 @@ class KeptSlice:
 
     @property
     def rows(self) -> Codes:
-        """The device rows of the slice's devices. Shapes: (D,)."""
+        """The row numbers of the slice's devices in the device columns. Shapes: (D,)."""
         return np.arange(self.start, self.start + len(self.devices), dtype=np.int32)
 
     @property
@@ -191,7 +191,7 @@ class KeptSlice:
         return self.reached_from(name, labels) is not None
 
     def reached_from(self, name: str, labels: Mapping[str, str]) -> int | None:
-        """Return the devices with nodes of their own that a node can use, as bit set; None if it cannot use the slice.
+        """Return the devices with own node selection that a node can use, as bit set; None if it cannot use the slice.
 
         If the slice does not state nodes per device, no bits are set.
         """
@@ -205,7 +205,7 @@ class KeptSlice:
 
     @property
     def demands(self) -> Collection[LabelValue] | None:
-        """The label values of which a node needs at least one to use the slice; None if nodes can do without."""
+        """Label values of which a node has one if it can use the slice; None if nodes can use it without them."""
         if self.everywhere or self.local_to:
             return None
         if self.selector is not None:

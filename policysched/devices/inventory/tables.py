@@ -23,9 +23,9 @@ _MOST_CHANGED: Final = 8
 _WIDE_A_CHANGE: Final = 8
 """Number of pools with many nodes for which `_MOST_CHANGED` is raised by 1, because their updates take longer."""
 _FEW_ROWS: Final = 8
-"""Number of rows up to which rows are handled one by one instead of as a bit set."""
+"""Number of nodes up to which nodes are handled one by one instead of as a bit set."""
 _SELECTORS_A_ROW: Final = 4
-"""Number of node selectors that are evaluated on all nodes in the time in which one row is handled separately."""
+"""Number of node selectors that are evaluated on all nodes in the time in which one node is handled separately."""
 
 
 class DeviceTables:
@@ -71,7 +71,7 @@ class DeviceTables:
         self._stale: dict[PoolId, set[str] | None] = {}
         """Pools that changed since the last update, each with the nodes that may see it differently; None for all."""
         self._fresh: set[int] = set()
-        """The rows whose node was added or relabelled since the last update."""
+        """The row numbers of nodes that were added or relabelled since the last update."""
         self._seen = self.allocated.stamp
         self.row_count = 0
         self.answered = 0
@@ -107,7 +107,7 @@ class DeviceTables:
         return Pool(identity, self.columns, empty_shares_count=self.release.empty_shares_count)
 
     def remove_slice(self, name: str) -> None:
-        """Remove the slice of a name."""
+        """Remove the slice with the given name."""
         one = self._slices.get(name)
         if one is not None:
             self._changes += 1
@@ -120,13 +120,13 @@ class DeviceTables:
         self._changes += 1
 
     def remove_class(self, name: str) -> None:
-        """Remove the device class of a name."""
+        """Remove the device class with the given name."""
         self.classes.pop(name, None)
         self.classes_stamp += 1
         self._changes += 1
 
     def set_node(self, row: int, name: str, labels: Mapping[str, str]) -> None:
-        """Add or update the node in a row, with its labels."""
+        """Add or update a node, by its row number, with its labels."""
         self._changes += 1
         known = self._nodes.by_row.get(row)
         if known is not None and known.name == name:
@@ -143,7 +143,7 @@ class DeviceTables:
         self._update_after_many_changes()
 
     def remove_node(self, row: int) -> None:
-        """Remove the node in a row."""
+        """Remove the node with the given row number."""
         self._changes += 1
         known = self._nodes.remove(row)
         self._fresh.discard(row)
@@ -152,7 +152,7 @@ class DeviceTables:
             self._forget_unseen()
 
     def node(self, row: int) -> tuple[str, NodeGroup]:
-        """Return the name and the group of the node in a row.
+        """Return the name and the node group of the node with the given row number.
 
         Raises:
             KeyError: The row has no node.
@@ -210,7 +210,7 @@ class DeviceTables:
             self._update_groups()
 
     def _update_groups(self) -> None:
-        """Update the views of changed pools from all nodes, and the views of all pools from changed nodes."""
+        """Recompute how all nodes see changed pools, and how changed nodes see all pools."""
         stale, self._stale = self._stale, {}
         fresh, self._fresh = self._fresh, set()
         changes = SightChanges()
@@ -231,7 +231,7 @@ class DeviceTables:
         self._forget_views(stale)
 
     def _forget_unseen(self) -> None:
-        """Drop the pool views that no node group has any more."""
+        """Drop the pool views (pools as some nodes see them) that no node group has any more."""
         for view in self.groups.unseen():
             self._pools[view.pool].forget(view)
 
@@ -245,13 +245,13 @@ class DeviceTables:
                 del self._pools[identity]
 
     def _groups_of(self, rows: int) -> Collection[NodeGroup]:
-        """Return the node groups that contain any of the given rows."""
+        """Return the node groups that contain any of the given nodes (a bit set)."""
         nodes = self._nodes.by_row
         few = rows.bit_count() <= len(self.groups.all)
         return {nodes[row].group: None for row in rows_of(rows)} if few else self.groups.among(rows)
 
     def _note_sights(self, changes: SightChanges, identity: PoolId, rows: int) -> None:
-        """Record which of some rows see a pool differently than before."""
+        """Record which of the given nodes see a pool differently than before."""
         nodes = self._nodes.by_row
         for seen, together in self._sights(identity, self._pools[identity], rows):
             if together.bit_count() <= _FEW_ROWS:
@@ -265,7 +265,7 @@ class DeviceTables:
                     changes.part(together, group, identity, seen)
 
     def _sights(self, identity: PoolId, pool: Pool, rows: int) -> Iterator[tuple[SeenPool | None, int]]:
-        """Yield sets of rows that see a pool alike, each with the view of the pool."""
+        """Yield sets of nodes that see a pool alike, each with the pool as they see it."""
         nodes = self._nodes.by_row
         count = rows.bit_count()
         if count <= _FEW_ROWS or count <= len(pool.reach.selectors) // _SELECTORS_A_ROW:
@@ -281,7 +281,7 @@ class DeviceTables:
                 yield None if identity in self.unusable else pool.seen_as(numbers, "", {}, taken), together
 
     def _numbers(self, reach: Reach, own: int, rows: int) -> Iterator[tuple[Mapping[int, int], KnownNode | None, int]]:
-        """Yield sets of rows with the slices and devices that they can use; each row in `own` is a set of its own."""
+        """Yield sets of nodes with the slices and devices that they can use; each node in `own` is a set by itself."""
         parted = Parted(rows, [self._nodes.selected(one) for one in reach.selectors])
         mostly = reach.numbers(parted.mostly)
         for part, otherwise in parted.parts:

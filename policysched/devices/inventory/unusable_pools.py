@@ -34,7 +34,7 @@ class UnusablePools:
         return pool in self._seen
 
     def set(self, pool: PoolId, seen: SeenPool | None) -> None:
-        """Set how nodes see an unusable pool; None removes a pool that became usable or that nodes do not see."""
+        """Set how nodes see an incomplete or invalid pool; None removes the pool, because it is usable or not seen."""
         before = self._seen.get(pool)
         if before is not None and seen is not None and before.view.is_invalid == seen.view.is_invalid:
             return
@@ -56,14 +56,14 @@ class UnusablePools:
         return bool(self._invalid)
 
     def first(self, group: NodeGroup) -> SeenPool | None:
-        """Return the first unusable pool of which a group's nodes have no view of their own; None if there is none."""
+        """Return the first of these pools that a node group does not see differently; None if there is none."""
         if not self._order:
             return None
         own = {seen.view.pool for seen in group.pools}
         return next((self._seen[pool] for pool in self._order if pool not in own), None)
 
     def has_invalid(self, group: NodeGroup) -> bool:
-        """Return whether a pool is invalid of which a group's nodes have no view of their own."""
+        """Return whether one of these pools is invalid and a node group does not see it differently."""
         if not self._invalid:
             return False
         return len(self._invalid) > sum(seen.view.pool in self._invalid for seen in group.pools)

@@ -33,7 +33,7 @@ class AttributeConstraint(Protocol):
     """A claim constraint on an attribute, with the devices that a search has chosen so far."""
 
     def add(self, of: NamedRequest, value: AttributeValue | None) -> bool:
-        """Add a device by its attribute value, None without value; return False if the constraint is violated."""
+        """Add a device, given by its attribute value or None; return False if the constraint is then violated."""
 
     def remove(self, of: NamedRequest) -> None:
         """Remove the device that was added last for a request."""

@@ -32,9 +32,9 @@ class AllocationFailure(NamedTuple):
 
     @classmethod
     def of_claim(cls, text: str, claim: int = -1) -> AllocationFailure:
-        """Return a message that begins with the name of the claim at an index."""
+        """Return a message that begins with the name of the claim with the given index."""
         return cls(text, is_of_claim=True, claim=claim)
 
     def about(self, pool: int, rest: str, device: int = -1) -> AllocationFailure:
-        """Return the message followed by the name of the pool, or of a device in the pool, at an index."""
+        """Return the message followed by the name of the pool with the given index, or of a device in the pool."""
         return self._replace(pool=pool, device=device, rest=rest)

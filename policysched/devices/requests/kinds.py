@@ -13,12 +13,12 @@ from policysched.devices.requests.requirements import DeviceKind
 
 _UNKNOWN = -1
 _FEW = 256
-"""Number of rows up to which kinds are computed row by row instead of with arrays."""
+"""Number of devices up to which kinds are computed one by one instead of with arrays."""
 _TOGETHER = 1024
 """Number of new kinds that are created before their steps are subtracted from the budget."""
 _STEPS_A_KIND = 6
 _SPARE = 4096
-"""Number of kinds up to which kinds that no device has are kept."""
+"""Number of stored kinds up to which kinds that no device has are kept."""
 _WIDEST_TABLE = 16
 """Maximum size of a table for combining two columns of codes, as a multiple of the rows; else codes are sorted."""
 
@@ -48,7 +48,7 @@ class Kinds:
         return len(self.kinds) > _SPARE + 4 * self._columns.size
 
     def refresh(self) -> None:
-        """Drop the kinds of the rows that were freed since the last refresh."""
+        """Drop the kinds of the device rows that were freed since the last refresh."""
         freed = self._columns.freed
         spans, self._place = freed.since(self._place), freed.end
         if spans is None:
@@ -61,11 +61,11 @@ class Kinds:
             self._column = grown
 
     def codes(self, start: int, stop: int) -> bytes:
-        """Return the kinds of the rows from `start` to `stop` as bytes; -1 for a kind that is not computed yet."""
+        """Return the kind numbers of the devices in rows `start` to `stop` as bytes; -1 if not computed yet."""
         return self._column[start:stop].tobytes()
 
     def of(self, rows: Codes, steps: Budget | None = None) -> Codes:
-        """Return the kinds of rows; kinds that are not known yet are computed.
+        """Return the kind numbers of devices, given by their rows; kinds that are not known yet are computed.
 
         Shapes: (R,) -> (R,).
 
@@ -111,7 +111,7 @@ class Kinds:
 
 
 def combined_codes(codes: Sequence[Codes]) -> tuple[Places, Places]:
-    """Return one number per row, equal for rows with equal codes in all columns, and each number's first row.
+    """Return a number per device row, equal for rows with equal codes, and the first row that has each number.
 
     Numbers are consecutive from 0 on.
 
