@@ -1,4 +1,4 @@
-"""Amounts of the resources that inputs name: `requests.cpu` is in millicores, `requests["cpu"]` in cores."""
+"""Amounts of the resources in inputs of rules: `requests.cpu` is in millicores, `requests["cpu"]` in cores."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from policysched.state.placed.pods import PlacedPod, pod_id
 from policysched.state.pod_groups import GroupState, group_key
 
 PODS_PER_ROW: Final = 32
-"""Number of members that take as long to count as the pods of one row."""
+"""Number of group members that take as long to count as the pods of one node."""
 NO_GROUP: Final = GroupState("")
 
 
@@ -33,7 +33,7 @@ def group_of(pod: Pod, cluster: Cluster) -> GroupState:
 
 
 def group_version(pod: Pod, cluster: Cluster) -> Hashable:
-    """Return a stamp of a pod's group that changes with all `group.*` inputs, except if members are placed."""
+    """Return a value that changes with all `group.*` inputs of a pod, except if members are placed."""
     state = group_of(pod, cluster)
     return None if state is NO_GROUP else (state.key, state.version)
 
@@ -65,7 +65,7 @@ _FIELDS: Final[Mapping[str, Callable[[GroupState, str], str | float | None]]] = 
 
 
 def members_on(pod: Pod, cluster: Cluster, rows: Rows) -> NDArray[np.float64]:
-    """Return the number of a group's members on each of some rows.
+    """Return how many members of the pod's group are on each of the given nodes.
 
     Shapes: (R,).
     Cost: O(members), or O(pods of the rows) if that is less.
@@ -81,17 +81,17 @@ def members_on(pod: Pod, cluster: Cluster, rows: Rows) -> NDArray[np.float64]:
 
 
 class MemberWeights(NamedTuple):
-    """By how much each pod in a what-if changes an input: 0 for pods outside of the group."""
+    """By how much each pod that a simulation adds or removes changes an input: 0 for pods outside of the group."""
 
     key: Hashable
     """The key that identifies these weights in caches."""
     weigh: Callable[[PlacedPod], int]
     divisor: float
-    """Number of units of the weights in one unit of the input."""
+    """The number by which sums of these weights are divided to get the unit of the input."""
 
 
 def member_weights(item: Input, pod: Pod | None, cluster: Cluster) -> MemberWeights | None:
-    """Return by how much placed pods change an input; None if it does not depend on the pod's group."""
+    """Return by how much each placed pod changes an input; None if the input does not depend on the pod's group."""
     if pod is None or (item.root, item.path[0]) not in _CHANGED_BY_MEMBERS:
         return None
     state = group_of(pod, cluster)

@@ -1,4 +1,4 @@
-"""Node columns and pod fields that rules read, with the aspects of a row that affect each of them.
+"""Columns of nodes and fields of pods that rules read, and the changes of a node (`Aspect`) that affect them.
 
 An input has a column of values for the evaluated rows, or one value for all nodes. Its aspects name the changes of a
 node that can change the values. A `PodInputs` object serves all pods of a pod class: if a rule reads a field in which
@@ -45,9 +45,9 @@ from policysched.state.tables.nodes import NodeTable
 
 Scalar = str | float | bool | tuple[str, ...] | None
 BEYOND_CLASS = frozenset(("name", "annotations", "owner_kind", "owner_name", "qos", "claims", "storage_classes"))
-"""The fields of `pod.` that are in the key of the pod class only if a policy reads them."""
+"""The fields of `pod.` in which equal pods (one pod class) may differ, unless a policy reads the field."""
 BEYOND_SIGNATURE = frozenset(("name", "image_bytes", "annotations", "phase", "age", "group"))
-"""The fields of `peer.` and `victim.` in which two placed pods with the same signature may differ."""
+"""The fields of `peer.` and `victim.` in which placed pods that are otherwise equal may differ."""
 _ASPECTS = {
     "addresses": Aspect.INFO,
     "annotations": Aspect.LABELS,
@@ -80,7 +80,7 @@ _ELSEWHERE = {
 
 
 def aspect_of(item: Input) -> Aspect:
-    """Return the aspects of a row that can change the value of an input on the row."""
+    """Return which changes of a node (`Aspect`) can change the value of an input on this node."""
     if item.root == "node":
         return _ASPECTS.get(item.path[0], Aspect.NONE)
     if item.root == "peer":
@@ -91,7 +91,7 @@ def aspect_of(item: Input) -> Aspect:
 
 
 def aspects_read(inputs: Iterable[Input]) -> Aspect:
-    """Return the aspects of a row that can change a value computed from some inputs."""
+    """Return which changes of a node (`Aspect`) can change a value computed from the given inputs."""
     aspects = Aspect.NONE
     for item in inputs:
         aspects |= aspect_of(item)
@@ -99,7 +99,7 @@ def aspects_read(inputs: Iterable[Input]) -> Aspect:
 
 
 def node_column(cluster: Cluster, pod: Pod | None, item: Input, rows: Rows) -> NDArray[Any]:
-    """Return the values of an input of nodes on rows, for the scheduled pod.
+    """Return the values of a `node.` or `metrics.` input on the given nodes, for the scheduled pod.
 
     Shapes: (R,) int32 codes, float64 amounts or bool.
     """
@@ -120,7 +120,7 @@ def node_column(cluster: Cluster, pod: Pod | None, item: Input, rows: Rows) -> N
 
 
 def needed(pod: Pod | None) -> Pod:
-    """Return the scheduled pod; raise an error if the rules are evaluated without a pod.
+    """Return the scheduled pod; raise an error if rules are evaluated without a pod.
 
     Raises:
         ValueError: there is no scheduled pod.
@@ -131,7 +131,7 @@ def needed(pod: Pod | None) -> Pod:
 
 
 def changed_amount(changed: ChangedRow, item: Input) -> float:
-    """Return the value of an input of `node.requested` or `node.free` on a simulated row."""
+    """Return the value of an input of `node.requested` or `node.free` on a simulated node."""
     nodes, row = changed.cluster.nodes, changed.row
     resource = resource_of(item)
     if resource == "pods":
@@ -143,7 +143,7 @@ def changed_amount(changed: ChangedRow, item: Input) -> float:
 
 
 def changed_amounts(changed: ChangedRows, item: Input) -> NDArray[np.float64]:
-    """Return the values of an input of `node.requested` or `node.free` on simulated rows.
+    """Return the values of an input of `node.requested` or `node.free` on simulated nodes.
 
     Shapes: (R,).
     """
@@ -179,7 +179,7 @@ def _requested(nodes: NodeTable, resource: str, rows: Rows) -> NDArray[np.int64]
 
 
 def _by_key(cluster: Cluster, item: Input, rows: Rows) -> NDArray[np.float64]:
-    """Return amounts of the resource that an expression names: plain numbers, cpu in cores."""
+    """Return amounts of the resource that an input names in brackets, as plain numbers; cpu is in cores."""
     amounts = _amount(cluster, item.path[0], item.key or "", rows)
     return amounts / MILLIS if item.key == "cpu" else amounts
 
@@ -223,7 +223,7 @@ _COLUMNS: dict[tuple[str, ...], Callable[[Cluster, str], NDArray[Any]]] = {
 
 
 class PodInputs:
-    """The values of the inputs of a scheduled pod, each computed once; without a pod for rules that read none."""
+    """The values of a scheduled pod's inputs, each computed once; also without a pod, for rules that read no pod."""
 
     __slots__ = ("__weakref__", "_age", "_amounts", "_cluster", "_known", "found", "given", "scalars")
 
@@ -235,9 +235,9 @@ class PodInputs:
         self._amounts: dict[str, int] | None = None
         self._known: dict[Input, Scalar] = {}
         self.scalars: dict[Any, Any] = {}
-        """The values of plain scalars by graph node, with which every frame of the pod starts."""
+        """Values of expressions that only the pod decides, which every evaluation for the pod starts with."""
         self.found: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()
-        """The counters, aggregates and shared values of graph nodes, which exist only while they are referenced."""
+        """Pod counters, aggregates and shared values of expressions, cached while they are referenced elsewhere."""
 
     @property
     def pod(self) -> Pod:
@@ -260,7 +260,7 @@ class PodInputs:
         return known
 
     def key(self, inputs: Iterable[Input]) -> Hashable:
-        """Return a key of the values of pod-dependent inputs; pods with equal keys have equal values."""
+        """Return a key for the inputs that depend on the pod: pods with equal keys have equal values."""
         return tuple(self._part(item) for item in inputs if reads_pod(item))
 
     def _part(self, item: Input) -> Hashable:
@@ -318,13 +318,13 @@ def _value(pod: Pod, item: Input, cluster: Cluster) -> Scalar:
 
 
 def beyond_class(inputs: Iterable[Input]) -> tuple[tuple[str, str | None], ...]:
-    """Return the fields, with keys, that inputs read and in which pods of a class may differ by default."""
+    """Return the pod fields, with keys, that inputs read although equal pods (one pod class) may differ in them."""
     beyond = {(item.path[0], item.key) for item in inputs if item.root == "pod" and item.path[0] in BEYOND_CLASS}
     return tuple(sorted(beyond, key=str))
 
 
 def value_beyond_class(pod: Pod, name: str, key: str | None, cluster: Cluster) -> Hashable:
-    """Return the value of a field in which pods of a class may differ by default."""
+    """Return a pod's value of a field in which equal pods (one pod class) may differ."""
     if name == "storage_classes":
         return _storage_classes(pod, cluster)
     if name != "annotations":

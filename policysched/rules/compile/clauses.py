@@ -1,4 +1,4 @@
-"""`filter_clauses`: the operands of a filter's `and` as clauses, each of which is compiled as a filter."""
+"""`filter_clauses`: splits a filter's condition into the operands of its `and`, each compiled as a filter."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Clause:
     side: Expr
     text: str
     policy: CompiledPolicy
-    """The policy of the filter with this operand as its only filter."""
+    """A copy of the policy whose only filter is this operand."""
 
 
 def filter_clauses(policy: CompiledPolicy, rule: FilterRule) -> Iterator[Clause]:

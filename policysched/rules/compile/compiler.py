@@ -70,10 +70,10 @@ class CompiledText(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CompiledTexts:
-    """The compiled expressions of a policy, which a later generation reuses for equal texts."""
+    """The compiled expressions of a policy, which the compilation of a later generation reuses for equal texts."""
 
     declarations: Hashable = None
-    """The `let` lines and metrics that the expressions may name; results are reused only if these are equal."""
+    """The `let` lines and metrics that the expressions may name; compiled texts are reused only if these are equal."""
     by_text: Mapping[Hashable, CompiledText] = field(default_factory=dict)
     """The compiled expressions, by text, kind of text and environment."""
 
@@ -100,7 +100,7 @@ def compile_policy(
     generation: int | None = None,
     before: CompilationResult | None = None,
 ) -> CompilationResult:
-    """Compile a generation of a policy; return the compiled policy or its errors.
+    """Compile one generation of a policy; return the compiled policy or its errors.
 
     Args:
         policy: The object.
@@ -281,7 +281,7 @@ class _Compilation:
         return tuple(rule for rule in made if rule is not None)
 
     def _placement(self) -> CompiledPlacement | None:
-        """Compile `spec.placement`, the rules about placements of pod groups."""
+        """Compile `spec.placement`, the rules about candidate placements of pod groups."""
         rules = self._spec.placement
         if rules is None:
             return None
@@ -390,7 +390,7 @@ class _Compilation:
 
 
 def _where(condition: Program | None, environment: Environment) -> Environment:
-    """Return the environment of a text that is evaluated only if a condition is true and its inputs thus exist."""
+    """Return the environment of a text that is evaluated only if a condition is true, so that its inputs exist."""
     if condition is None:
         return environment
     return replace(environment, present=environment.present | required(condition.root))

@@ -1,4 +1,4 @@
-"""Analysis of expression graphs: which inputs they read, and which parts have one value for many nodes.
+"""Analysis of expression graphs (compiled expressions): which inputs they read, which parts many nodes share.
 
 An expression is compiled to a graph. A graph node may be an argument of several others, and every graph node is the
 root of a graph. A graph is row-independent if it consists of aggregates and scalars. A scalar has one value for all
@@ -23,7 +23,7 @@ VOLATILE: Final = frozenset(
         *(("group", "placed"), ("group", "requests")),
     )
 )
-"""The scalar inputs that depend on the cluster, so that they may change although the pod does not.
+"""The inputs with one value for all nodes that depend on the cluster, so that they change although the pod does not.
 
 Other inputs of a pod's group are part of the key of the pod's class.
 """
@@ -31,7 +31,7 @@ POD_AGE: Final = Input("pod", ("age",))
 
 
 def walk(roots: Iterable[Typed], onward: Callable[[Typed], Iterable[Typed]]) -> Iterator[Typed]:
-    """Yield the nodes of expression graphs that can be reached from some roots, without repeats.
+    """Yield all parts of expression graphs that can be reached from the given parts, without repeats.
 
     Args:
         roots: The graph nodes to begin with.
@@ -47,17 +47,17 @@ def walk(roots: Iterable[Typed], onward: Callable[[Typed], Iterable[Typed]]) -> 
 
 
 def parts(node: Typed) -> tuple[Typed, ...]:
-    """Return the arguments and the inner graphs of a graph node."""
+    """Return the parts of one part of an expression graph: its arguments and its inner graphs."""
     return (*node.args, *node.inner)
 
 
 def _row_parts(node: Typed) -> tuple[Typed, ...]:
-    """Return the parts of a graph node without the inner graphs of aggregates over nodes."""
+    """Return the parts of one part of an expression graph, except the inner graphs of aggregates over nodes."""
     return parts(node) if node.op in POD_AGGREGATES else node.args
 
 
 def row_independent(root: Typed) -> dict[Typed, bool]:
-    """Return for each part of an expression graph whether it only depends on values that many rows share."""
+    """Return for each part of an expression graph whether it only depends on values that many nodes share."""
     found: dict[Typed, bool] = {}
     for node in steps(root):
         if node.type.shape is Shape.SCALAR or node.op in AGGREGATES:
@@ -69,14 +69,14 @@ def row_independent(root: Typed) -> dict[Typed, bool]:
 
 
 def key_of(root: Typed) -> Typed | None:
-    """Return the `by` key of the aggregates in a row-independent graph; None without key or with several keys."""
+    """Return the `by` key of the aggregates in an expression graph; None if there is no key, or several keys."""
     found = walk([root], lambda node: () if node.op in AGGREGATES else node.args)
     keys = {key for node in found if node.op in AGGREGATES for key in node.args}
     return keys.pop() if len(keys) == 1 else None
 
 
 def shared_parts(roots: Iterable[Typed], *, timed: bool) -> Iterable[Typed]:
-    """Return the largest parts of expressions whose values many rows share, without scalars that only the pod decides.
+    """Return the largest parts of expressions whose values many nodes share, except values that only the pod decides.
 
     Args:
         roots: The graphs of rules.
@@ -97,7 +97,7 @@ def _find_shared(root: Typed, *, timed: bool) -> tuple[Typed, ...]:
 
 
 def plain_scalars(root: Typed, *, timed: bool) -> tuple[Typed, ...]:
-    """Return the largest parts of an expression that have one value for all rows and change only with the pod."""
+    """Return the largest parts of an expression that have one value for all nodes and change only with the pod."""
     return _SCALARS[timed](root)
 
 
@@ -113,7 +113,7 @@ def _is_scalar(node: Typed) -> bool:
 
 
 def is_volatile(node: Typed, *, timed: bool) -> bool:
-    """Return whether a value that all rows share may change although the pod does not."""
+    """Return whether a value that all nodes share may change although the pod does not."""
     if not node.local:
         return True
     return any((item.root, item.path[0]) in VOLATILE or (timed and item == TIME) for item in node.inputs)
@@ -135,7 +135,7 @@ def reads_group(item: Input) -> bool:
 
 @per_graph
 def is_pod_independent(root: Typed) -> bool:
-    """Return whether an expression's values are the same for all pod classes and all sets of feasible nodes."""
+    """Return whether an expression's values are the same for all pods and for all sets of feasible nodes."""
     return not any(map(reads_pod, root.inputs)) and not root.normalizes
 
 
@@ -156,13 +156,13 @@ def reads_time(root: Typed) -> bool:
 
 
 def time_keys(roots: Iterable[Typed]) -> tuple[Typed, ...]:
-    """Return the parts of expressions that read the time or the pod's age and have one value for all rows."""
+    """Return the parts of expressions that read the time or the pod's age and have one value for all nodes."""
     found = (node for graph in _graphs(roots) for node in plain_scalars(graph, timed=False))
     return tuple(dict.fromkeys(node for node in found if TIME in node.inputs or POD_AGE in node.inputs))
 
 
 def _graphs(roots: Iterable[Typed]) -> Iterator[Typed]:
-    """Yield expression graphs and, at any depth, the inner graphs of their aggregates over nodes."""
+    """Yield expression graphs and all inner graphs of their aggregates over nodes, however deep."""
     graphs = list(roots)
     yield from graphs
     for node in walk(graphs, parts):

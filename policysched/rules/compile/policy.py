@@ -25,7 +25,7 @@ from policysched.model.selection.selectors import LabelMatcher
 RESOLVABLE = frozenset(("requested", "free", "pods"))
 """The fields of `node.` and `cluster.` that change if pods are removed; the fields of `peer.` all change too."""
 FILTER_UNITS, SCORE_UNITS, NORMALIZED_UNITS = 1, 3, 12
-"""The cost of a filter, score or normalized score besides its expressions; normalizing happens in every decision."""
+"""The cost of a filter, score or normalized score besides its expressions; each decision normalizes scores again."""
 REQUIREMENTS_PER_UNIT = 8
 """Number of label requirements that cost as much as one unit of cost."""
 MILLIS: Final = 1000.0
@@ -48,18 +48,18 @@ class MetricInput(Input):
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """The metrics that a policy declares, by name."""
+    """The metrics that a policy declares, by name (`metrics` of its spec)."""
 
     units: Mapping[str, Unit]
     inputs: Mapping[str, MetricInput]
 
     def bind(self, program: Program) -> Program:
-        """Return a program in which the metrics that it reads are replaced by the inputs that the policy declares."""
+        """Return a copy of a program that reads the metric inputs which the policy declares."""
         root = self.bound(program.root)
         return program if root is program.root else replace(program, root=root)
 
     def bound(self, root: Typed) -> Typed:
-        """Return an expression graph in which metrics are replaced by the inputs that the policy declares."""
+        """Return a copy of an expression graph that reads the metric inputs which the policy declares."""
         return _bound(root, self.inputs) if any(item.root == "metrics" for item in root.inputs) else root
 
 
@@ -128,7 +128,7 @@ def _duration(text: str) -> tuple[float, tuple[Diagnostic, ...]]:
 
 
 def _bound(root: Typed, inputs: Mapping[str, MetricInput]) -> Typed:
-    """Return a copy of an expression graph in which `metrics.*` are replaced by the policy's declared metrics."""
+    """Return a copy of an expression graph in which `metrics.*` is replaced by the policy's declared metrics."""
     made: dict[Typed, Typed] = {}
     for node in steps(root):
         data = node.data
@@ -148,7 +148,7 @@ class CompiledFilter:
     require: Program
     message: str | None
     stated: Program | None = None
-    """The condition as written, if compiling left out a `?? false`; else None."""
+    """The condition as written, if compiling removed a `?? false` from it; else None."""
 
     @property
     def written(self) -> Program:
@@ -221,7 +221,7 @@ class CompiledPolicy:
 
     @property
     def conditions(self) -> tuple[Program, ...]:
-        """The programs that decide whether rules apply to a pod."""
+        """The programs (compiled expressions) that decide whether rules apply to a pod."""
         texts = (self.applies_to, *(rule.when for rule in self.filters), *(rule.when for rule in self.scores))
         return tuple(program for program in texts if program is not None)
 
@@ -323,7 +323,7 @@ def _without_defaults(root: Typed) -> Typed:
 
 
 def _without_own_defaults(node: Typed) -> Generator[Typed, Typed, Typed]:
-    """Remove `?? false` from a part of a condition: yield its parts, and receive each of them rewritten."""
+    """Replace `x ?? false` by x in a part of a condition: yield its parts, and receive each of them rewritten."""
     if _is_defaulted(node):
         return (yield node.args[0])
     if node.op is Op.IF and _is_defaulted(node.args[0]):

@@ -61,15 +61,15 @@ class ActivePolicy(BlockMember):
         self._reads_details = any(
             item.root in {"peer", "victim"} and item.path[0] in {"annotations", "phase"} for item in policy.inputs
         )
-        """Whether the policy reads annotations or phases of placed pods; only then their changes are recorded."""
+        """Whether the policy reads annotations or phases of placed pods; otherwise, their changes are not recorded."""
         self._reads_classes = any(item.path[0] == "storage_classes" for item in policy.inputs)
         self._time_keys = time_keys(roots)
         self.beyond_class = beyond_class(item for program in policy.programs for item in program.inputs)
-        """The fields of a pod that the policy reads and that the key of the pod class does not contain by default."""
+        """The pod fields that the policy reads although equal pods (one pod class) may differ in them."""
         self.reads_group = any(reads_group(item) for program in policy.programs for item in program.inputs)
         """Whether the policy reads the group to which a pod belongs."""
         self.time_keys = time_keys([program.root for program in policy.programs])
-        """The parts of expressions that read the time and have one value for all rows."""
+        """The parts of expressions that read the time and have one value for all nodes."""
         self._changes = changes_read(policy.filters, policy.inputs, bool(self._timed))
         self._next: WeakKeyDictionary[Cluster, tuple[tuple[float, int], float | None]] = WeakKeyDictionary()
         self._rejections: WeakKeyDictionary[Cluster, Rejections] = WeakKeyDictionary()
@@ -78,7 +78,7 @@ class ActivePolicy(BlockMember):
         )
 
     def results(self, cluster: Cluster) -> PodIndependentResults:
-        """Return the results on a cluster of the rules that do not read the pod, for all policies of the set."""
+        """Return the results on a cluster of all policies' rules that do not read the pod."""
         found = self._results.get(cluster)
         if found is None:
             found = self._results[cluster] = PodIndependentResults(evaluation_context(cluster))
@@ -87,7 +87,7 @@ class ActivePolicy(BlockMember):
         return found
 
     def context(self, cluster: Cluster) -> EvaluationContext:
-        """Return the evaluation context that all policies of the set share on a cluster."""
+        """Return the evaluation context, with caches, that all policies share on a cluster."""
         return self.results(cluster).context
 
     def filters_for(self, pod: Pod, context: EvaluationContext) -> tuple[FilterRow, ...]:
@@ -107,7 +107,7 @@ class ActivePolicy(BlockMember):
         return waits or bool(self.filters_for(pod, context) or self.scores_for(pod, context))
 
     def filter_matrix(self, pod: Pod, cluster: Cluster) -> FilterMatrix | Status | None:
-        """Return the filter rules that apply to a pod, ready to evaluate; a rejection while a namespace is unknown."""
+        """Return the filter rules that apply to a pod, ready to evaluate; a rejection if a namespace is unknown."""
         results = self.results(cluster)
         context = results.context
         waiting = self.selection.awaits(pod, context)
@@ -117,7 +117,7 @@ class ActivePolicy(BlockMember):
         return FilterMatrix(results, context.inputs(pod), {self.name: rules}) if rules else None
 
     def reason(self, code: int) -> Status:
-        """Return the status for a reason code of the policy, with its rule and message."""
+        """Return the rejection status that a reason code of the policy stands for, with its rule and message."""
         return reason(self.policy.key, self.filter_rows, code).by(self.name)
 
     @property
@@ -133,14 +133,14 @@ class ActivePolicy(BlockMember):
         )
 
     def events(self) -> Sequence[Hint]:
-        """Return hints for the changes of the filters' inputs."""
+        """Return queueing hints for the changes of the filters' inputs."""
         found = hints(self._changes, self._helps)
         if self.reads_own_namespace or self._reads_other_namespaces:
             found.append(Hint(Resource.NAMESPACE, Action.ALL))
         return found
 
     def on_rejected(self, pod: Pod, cluster: Cluster) -> None:
-        """Store which rows the policy's filters accept for a rejected pod, to compare them after changes."""
+        """Store which nodes the policy's filters accept for a rejected pod, to compare them after changes."""
         self._rejected(pod, cluster).record()
 
     def retry_at(self, pod: Pod, cluster: Cluster) -> float | None:
@@ -157,7 +157,7 @@ class ActivePolicy(BlockMember):
         return self._rejected(pod, cluster).may_help()
 
     def _rejected(self, pod: Pod, cluster: Cluster) -> RejectedPods:
-        """Return the rows that the filters accept for a rejected pod and for all pods with equal results."""
+        """Return the nodes that the filters accept for a rejected pod and for all pods with equal results."""
         context, known = self.context(cluster), self._rejections.get(cluster)
         if known is None:
             known = self._rejections[cluster] = Rejections(context)

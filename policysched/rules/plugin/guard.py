@@ -1,4 +1,4 @@
-"""`PolicyGuard`: a policy's condition on victims (`spec.preemption`) as a victim guard.
+"""`PolicyGuard`: protects pods from preemption by a policy's condition on victims (`spec.preemption`).
 
 Preemption evaluates the condition once for all pods of lower priority on nodes where preemption may help, and again for
 the victims that an extender returns. The result for a pod does not depend on which other pods are victims: `node.`
@@ -65,13 +65,13 @@ class PolicyGuard(VictimGuard):
         return self._rows[0].rule.written.root
 
     def applies_to(self, pod: Pod, context: EvaluationContext) -> bool:
-        """Return whether the policy applies to a preemptor, so that it protects pods from it."""
+        """Return whether the policy applies to a preempting pod, so that it protects other pods from this pod."""
         return not self._selection.spares(pod) and bool(
             self._selection.applying(self._rows, pod, context, unknown=True)
         )
 
     def protected(self, pod: Pod, cluster: Cluster, slots: RowNumbers) -> Protection | None:
-        """Return the pods for which the condition is not true; all pods while it depends on an unknown namespace.
+        """Return the pods for which the condition is not true; all pods if it depends on an unknown namespace.
 
         Cost: O(V) for each operation of the condition.
         """
@@ -90,7 +90,7 @@ class PolicyGuard(VictimGuard):
         )
 
     def events(self) -> Sequence[Hint]:
-        """Return hints for changes of the pods and nodes that the condition reads; time and counts get no hints."""
+        """Return queueing hints for changes of the pods and nodes that the condition reads; not for time and counts."""
         read = self._rows[0].root.inputs
         actions = Action.NONE
         for item in read:
@@ -121,7 +121,7 @@ class PolicyGuard(VictimGuard):
         return bool(lower) and (found is None or not found.codes.all())
 
     def _values(self, slot: int, pod: Pod, context: EvaluationContext) -> str:
-        """Return as text the values of a pod because of which parts of the condition are not true."""
+        """Return as text the values of a pod for which parts of the condition are not true."""
         cluster = context.cluster
         placed = cluster.pods.by_slot[slot]
         if placed is None:
@@ -145,7 +145,7 @@ def _members(changed: Pod | PodGroup, cluster: Cluster) -> Iterable[Pod]:
 
 
 def possible_victims(pod: Pod, cluster: Cluster) -> RowNumbers:
-    """Return the slots of the placed pods of lower priority than a pod that are not being deleted. Shapes: (V,)."""
+    """Return the pod-table indices of placed pods of lower priority that are not being deleted. Shapes: (V,)."""
     pods = cluster.pods
     held = np.flatnonzero(pods.rows >= 0)
     lower = held[cluster.signatures.priorities()[pods.signatures[held]] < pod_priority(pod)]
@@ -169,7 +169,7 @@ def _parts(root: Typed) -> Iterator[Typed]:
 
 
 def shown_value(value: Scalar, unit: Unit | None) -> str:
-    """Return a value in a unit of the language, as reasons show it."""
+    """Return a value as text in a unit of the policy language, as reasons show it."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "missing"
     if isinstance(value, str):

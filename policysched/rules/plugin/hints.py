@@ -1,4 +1,4 @@
-"""Queueing hints of a policy: they decide whether a change can help a pod that the policy rejected.
+"""Queueing hints of a policy: decide whether a change can help a pod that the policy rejected.
 
 For a rejected pod, a policy caches the rows that its filters accept. A change helps the pod if the filters accept
 another row: a row that changed, or a row for which an aggregate or another shared value changed. Pods that the policy
@@ -33,11 +33,11 @@ from policysched.rules.shared_values.derived import AffectedRows
 from policysched.state.tables.columns import memory_of
 
 MOST_PODS = 8192
-"""Maximum number of cached rejected pods of a policy; beyond it, the least recently used are dropped."""
+"""Maximum number of rejected pods that a policy remembers; beyond it, the least recently used are dropped."""
 REJECTIONS_BYTES = 64 * 1024 * 1024
-"""Maximum memory of the cached rejections of a policy; beyond it, the least recently used are dropped. Units: bytes."""
+"""Maximum memory of the `RejectedPods` of a policy; beyond it, the least recently used are dropped. Units: bytes."""
 BYTES_PER_REJECTED = 6144
-"""Memory of a cached rejection without its pod and its arrays. Units: bytes."""
+"""Memory of a `RejectedPods` without its pod and its arrays. Units: bytes."""
 BYTES_PER_ENCODED = 6
 """Memory of a cached pod, per byte of the pod's encoded form. Units: bytes."""
 _ENCODER = msgspec.msgpack.Encoder()
@@ -62,7 +62,7 @@ Decide = Callable[[Pod, Change, Cluster], bool]
 
 
 class RejectedPods:
-    """The rows that a policy's filters accept, for rejected pods with equal results.
+    """The nodes that a policy's filters accepted for rejected pods with equal results, to compare after changes.
 
     Args:
         context: The context of the policies on the cluster.
@@ -82,12 +82,12 @@ class RejectedPods:
         self._accepted: Mask = np.zeros(0, np.bool_)
         self._position = -1
         self._last: tuple[object, bool] = (None, False)
-        """The last result of `may_help`, with the stamp of the context for which it is valid."""
+        """The last result of `may_help`, with the value of the context's stamp for which it is valid."""
         self.nbytes = 0
-        """Memory of this rejection with its first pod; 0 before `measure`. Units: bytes."""
+        """Memory of this object with the first of its pods; 0 before `measure`. Units: bytes."""
 
     def measure(self, pod: Pod) -> None:
-        """Compute the memory of this rejection.
+        """Compute the memory of this object.
 
         Args:
             pod: The pod for which the entry was created.
@@ -98,24 +98,24 @@ class RejectedPods:
         self.nbytes = BYTES_PER_REJECTED + encoded + rows + memory_of(arrays, rows)
 
     def may_help(self) -> bool:
-        """Return whether, after the last change, the filters accept a further row or no filter applies any more."""
+        """Return whether, after the last change, the filters accept one more node, or no filter applies any more."""
         stamp = self._context.stamp
         if self._last[0] != stamp:
             self._last = (stamp, self._rules is None or self._accepts_another_row())
         return self._last[1]
 
     def record(self) -> None:
-        """Store which rows the filters accept now, as a basis for comparing later changes."""
+        """Store which nodes the filters accept now, to compare later changes with them."""
         self.may_help()
         self._last = (self._context.stamp, self._rules is None)
 
     def start_from(self, other: RejectedPods) -> None:
-        """Copy the accepted rows from the pod's earlier rejection, unless rows were already evaluated."""
+        """Copy the accepted nodes of the pod's earlier rejection, unless nodes were already evaluated."""
         if self._position < 0:
             self._accepted = other._accepted.copy()
 
     def _accepts_another_row(self) -> bool:
-        """Evaluate the affected rows; return whether the filters accept one that they rejected before."""
+        """Evaluate the affected nodes; return whether the filters accept a node that they rejected before."""
         nodes, journal = self._context.cluster.nodes, self._context.cluster.journal
         changed: Rows | None = None
         if self._position >= 0:
@@ -137,7 +137,7 @@ class RejectedPods:
 
 
 class _PodEntry(NamedTuple):
-    """Weak references to a pod and its cached rejection, with the stamp for which the rejection is valid."""
+    """Weak references to a pod and its `RejectedPods`, with the value of `stamp` for which these are valid."""
 
     pod: weakref.ref[Pod]
     stamp: Hashable
@@ -145,18 +145,18 @@ class _PodEntry(NamedTuple):
 
 
 class Rejections:
-    """The cached rejections of one policy: for each rejected pod, which rows the policy's filters accept."""
+    """The rejected pods of one policy: for each, which nodes the policy's filters accept (`RejectedPods`)."""
 
     def __init__(self, context: EvaluationContext) -> None:
         self.independent = PodIndependentResults(context)
-        """Results that contain no rule, because hints evaluate filters on affected rows only."""
+        """A cache of results without rules: hints evaluate filters on affected nodes only, so nothing is cached."""
         self._by_pod: LRUCache[int, _PodEntry] = LRUCache(MOST_PODS)
         self._by_key: LRUCache[Hashable, RejectedPods] = LRUCache(REJECTIONS_BYTES, getsizeof=attrgetter("nbytes"))
 
     def of(
         self, pod: Pod, stamp: Hashable, prepare: Callable[[], tuple[Hashable, Callable[[], RejectedPods]]]
     ) -> RejectedPods:
-        """Return the cached rejection of a pod, which pods with equal results share; create it if needed.
+        """Return the `RejectedPods` of a pod, which pods with equal results share; create it if needed.
 
         Args:
             pod: The pod.
@@ -183,7 +183,7 @@ class Rejections:
 def changes_read(
     filters: Iterable[CompiledFilter], inputs: Sequence[Input], timed: bool
 ) -> tuple[tuple[Resource, Action], ...]:
-    """Return the kinds of changes that can change the results of filters, in the order of the hints.
+    """Return the kinds of changes (resource, action) that can change filter results, in the order of the hints.
 
     Args:
         filters: The filters.
@@ -210,7 +210,7 @@ def changes_read(
 
 
 def _of_nodes(read: Iterable[Input]) -> Action:
-    """Return the kinds of node changes that can change inputs."""
+    """Return the actions on nodes, such as UPDATE_NODE_LABEL, that can change the given inputs."""
     actions = Action.ADD
     for item in read:
         if item.root == "node":
@@ -219,7 +219,7 @@ def _of_nodes(read: Iterable[Input]) -> Action:
 
 
 def hints(changes: Iterable[tuple[Resource, Action]], decide: Decide) -> list[Hint]:
-    """Return hints for changes; an update of the pod itself always helps, for other changes `decide` is called."""
+    """Return queueing hints for changes; an update of the pod itself always helps, others if `decide` returns True."""
     return [
         Hint(resource, actions, is_own if resource is Resource.PENDING_POD else decide) for resource, actions in changes
     ]

@@ -42,7 +42,7 @@ def describe_placements(
     placements: Sequence[CandidatePlacement],
     fits: Sequence[bool],
 ) -> list[Record]:
-    """Return the results of the placement rules for each of some placements, by policy.
+    """Return the results of the placement rules by policy, for each of the given placements.
 
     Args:
         policies: The policies, including Shadow ones.
@@ -73,7 +73,7 @@ def describe_placements(
 def _rejecting(
     plugin: PolicyPlacements, attempt: AppliedPlacementRules, spec: PolicySpec, placement: CandidatePlacement
 ) -> Record:
-    """Return the filters that reject a placement, each with those of its clauses that are not true."""
+    """Return the filters that reject a placement, each with its clauses that are not true."""
     codes = plugin.filter_codes(attempt, placement) if placement.rows.size else []
     return {
         row.rule.name: {

@@ -48,10 +48,10 @@ class AppliedPlacementRules(NamedTuple):
     filters: tuple[FilterRow, ...]
     scores: tuple[ScoreRow, ...]
     held: tuple[object, ...]
-    """The counters that the rules read, which exist only while they are referenced."""
+    """The pod counters that the rules read, which exist only while they are referenced."""
 
     def frame(self, placement: CandidatePlacement) -> PlacementFrame:
-        """Return a frame whose rows are the nodes of a placement."""
+        """Return the values that rules read for a placement, as a frame with one row for each of its nodes."""
         return PlacementFrame(self.context, self.inputs, placement.name, placement.rows)
 
 
@@ -69,7 +69,7 @@ class PolicyPlacements(PlacementGeneratePlugin, PlacementFeasiblePlugin, Placeme
         self._selection = Selection(policy.policy, self.rules.filters)
         self._filters, self._scores = filter_rows(self.rules.filters), score_rows(self.rules.scores)
         self._last: tuple[PodGroupContext, AppliedPlacementRules | None] | None = None
-        """The group of the current cycle and the rules that apply to it; None as rules if none apply."""
+        """The context of the current cycle, and the rules that apply to its pod group; None as rules if none apply."""
 
     def generate_placements(self, context: PodGroupContext, parent: CandidatePlacement) -> Sequence[CandidatePlacement]:
         """Divide the nodes of a placement by the topology key of the policy; return one placement for each value.
@@ -84,7 +84,7 @@ class PolicyPlacements(PlacementGeneratePlugin, PlacementFeasiblePlugin, Placeme
     def placement_feasible(
         self, context: PodGroupContext, placement: CandidatePlacement, progress: PlacementProgress
     ) -> Status | None:
-        """Before the first member is evaluated, reject a placement that does not meet a filter."""
+        """Reject a placement that does not meet a filter, before the first member is evaluated."""
         attempt = self._attempt(context) if not progress.evaluated and placement.rows.size else None
         if attempt is None or not attempt.filters:
             return None
@@ -106,7 +106,7 @@ class PolicyPlacements(PlacementGeneratePlugin, PlacementFeasiblePlugin, Placeme
         return means
 
     def events(self) -> Sequence[Hint]:
-        """Return the policy's queueing hints; pod groups do not use them, but are retried after their backoff."""
+        """Return the policy's queueing hints; pod groups are retried after their backoff instead of by hints."""
         return self._policy.events()
 
     def filter_codes(
@@ -119,7 +119,7 @@ class PolicyPlacements(PlacementGeneratePlugin, PlacementFeasiblePlugin, Placeme
     def values(
         self, attempt: AppliedPlacementRules, placements: Sequence[CandidatePlacement]
     ) -> list[tuple[ScoreRow, NDArray[np.float64]]]:
-        """Return the values of each score for some placements, after normalizing.
+        """Return the values of each score rule for the given placements, after normalizing.
 
         Shapes: (P,) each. Missing: NaN if a rule has no value.
         """
@@ -132,7 +132,7 @@ class PolicyPlacements(PlacementGeneratePlugin, PlacementFeasiblePlugin, Placeme
         return found
 
     def reason(self, code: int) -> Status:
-        """Return the status for a reason code of the filters."""
+        """Return the rejection status that a reason code of the filters stands for."""
         return reason(self._policy.policy.key, self._filters, code)
 
     def attempt(self, context: PodGroupContext) -> AppliedPlacementRules | None:
@@ -160,7 +160,7 @@ class PolicyPlacements(PlacementGeneratePlugin, PlacementFeasiblePlugin, Placeme
         )
 
     def _attempt(self, context: PodGroupContext) -> AppliedPlacementRules | None:
-        """Return the rules that apply to a pod group, determined once in a cycle."""
+        """Return the rules that apply to a pod group, computed once in a cycle."""
         if self._last is None or self._last[0] is not context:
             self._last = (context, self.attempt(context))
         return self._last[1]
@@ -179,7 +179,7 @@ def divided(context: PodGroupContext, parent: CandidatePlacement, key: str) -> l
 
 
 def _rows_of_members(context: PodGroupContext, cluster: Cluster) -> NDArray[np.intp]:
-    """Return the rows of the placed members of a pod group."""
+    """Return the row numbers of the nodes with placed members of a pod group."""
     state: GroupState | None = None if cluster.pod_groups is None else cluster.pod_groups.get(context.group.key)
     if state is None:
         return np.zeros(0, np.intp)

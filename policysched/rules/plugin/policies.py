@@ -1,4 +1,4 @@
-"""The policies of a profile as plugins: one filter plugin for all policies, one score plugin for each tier.
+"""The policies of a profile as plugins: one filter plugin for all policies, one score plugin per tier.
 
 A plugin answers with one code or sum per row; `rows_of` returns the results by policy. A policy with a normalising rule
 is a score plugin of its own, because its scores depend on all feasible nodes.
@@ -64,11 +64,11 @@ class _Policies(Incremental[StateT]):
         return self._members
 
     def stamp(self, cluster: Cluster) -> Hashable:
-        """Return a stamp; if it changes, the plugin prepares again for every pod class."""
+        """Return a value; if it changes, the plugin's cached results for all pods are recomputed."""
         return tuple([one.stamp(cluster) for one in self._stamped])
 
     def evaluate(self, cluster: Cluster) -> None:
-        """Evaluate the rules that do not read the pod on all nodes, so that the first decision need not."""
+        """Evaluate the rules that do not read the pod on all nodes, so that the first decision does not have to."""
         self._results(cluster).use(self, self._rules)
 
     def _results(self, cluster: Cluster) -> PodIndependentResults:
@@ -85,14 +85,14 @@ class PolicyFilters(_Policies[FilterBlock], PluginBlock[FilterBlock], WhatIfFilt
         self.filter_reads = _union(one.filter_reads for one in members)
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> FilterBlock | Nothing | Status:
-        """Return the filter results of a pod class; reject the pod while rules depend on an unknown namespace.
+        """Return the filter results of a class of equal pods; a rejection while rules depend on an unknown namespace.
 
         A block has one row of results for each policy that applies to the pod class.
         """
         return self.prepare_after(None, pod, cluster)
 
     def prepare_after(self, before: FilterBlock | None, pod: Pod, cluster: Cluster) -> FilterBlock | Nothing | Status:
-        """Return the filter results of a pod class, with results of unchanged policies from an earlier profile."""
+        """Return the filter results of a class of equal pods; reuse unchanged policies' results of an old profile."""
         results = self._results(cluster)
         context = results.context
         for one in self.members:
@@ -107,36 +107,36 @@ class PolicyFilters(_Policies[FilterBlock], PluginBlock[FilterBlock], WhatIfFilt
         return FilterBlock(self, FilterMatrix(results, inputs, rules), cluster.nodes.columns.capacity, before)
 
     def reads_of(self, state: FilterBlock) -> Aspect:
-        """Return the aspects of rows that the policies which apply to the pod class read."""
+        """Return which changes of a node (`Aspect`) can change results of the policies that apply to the pods."""
         return _union(one.filter_reads for one in self.members_of(state))
 
     def rows_of(self, state: FilterBlock) -> list[BlockRow]:
-        """Return the reason codes of each policy that rejected a row; `reason` returns the statuses of the codes."""
+        """Return by node the reason codes of each policy that rejected a node; `reason` converts codes to statuses."""
         return [BlockRow(self._by_name[name], codes) for name, codes in state.rejecting()]
 
     def members_of(self, state: FilterBlock) -> Sequence[ActivePolicy]:
-        """Return the policies that apply to the pod class."""
+        """Return the policies that apply to the class of pods."""
         return [self._by_name[name] for name in state.matrix.names]
 
     def affected_rows(self, state: FilterBlock, rows: RowNumbers) -> Rows:
-        """Evaluate changed rows and rows whose shared values changed; return all evaluated rows."""
+        """Evaluate changed nodes and nodes whose shared values, such as aggregates, changed; return these nodes."""
         return state.update(rows)
 
     def filter(self, state: FilterBlock, rows: Rows) -> Codes:
-        """Return for each row the reason code of the first policy that rejects the row, or 0."""
+        """Return for each node the reason code of the first policy that rejects the node, or 0."""
         return state.answers(rows)
 
     def filter_changed(self, state: FilterBlock, changed: ChangedRow) -> Status | None:
-        """Return the status of the first policy that rejects a simulated row, else None."""
+        """Return the status of the first policy that rejects a simulated node, else None."""
         code = state.changed_code(changed)
         return self.reason(state, code) if code else None
 
     def filter_changed_rows(self, state: FilterBlock, changed: ChangedRows) -> Codes | None:
-        """Return the reason codes of simulated rows; None if rows can only be evaluated one by one."""
+        """Return the reason codes (0 accepts) of simulated nodes; None if nodes can only be evaluated one by one."""
         return state.matrix.changed_codes(changed)
 
     def reason(self, state: FilterBlock, code: int) -> Status:
-        """Return the status for a reason code, with the policy and rule that rejected the node."""
+        """Return the rejection status that a reason code stands for, with the policy and rule that rejected a node."""
         place, own = divmod(code, CODES)
         return self._by_name[state.matrix.names[place]].reason(own)
 
@@ -151,11 +151,11 @@ class PolicyScores(_Policies[ScoreBlock], PluginBlock[ScoreBlock], ScorePlugin[S
         self.name = f"{POLICIES} of tier {self.tier}"
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> ScoreBlock | Nothing:
-        """Return the scores of a pod class, with an array row for each policy that applies."""
+        """Return the scores of a class of equal pods, by node and by policy that applies."""
         return self.prepare_after(None, pod, cluster)
 
     def prepare_after(self, before: ScoreBlock | None, pod: Pod, cluster: Cluster) -> ScoreBlock | Nothing:
-        """Return the scores of a pod class, with the scores of unchanged policies from an earlier profile."""
+        """Return the scores of a class of equal pods; reuse unchanged policies' scores of an old profile."""
         results = self._results(cluster)
         context = results.context
         rules = {one.name: rows for one in self.members if (rows := one.scores_for(pod, context))}
@@ -168,23 +168,23 @@ class PolicyScores(_Policies[ScoreBlock], PluginBlock[ScoreBlock], ScorePlugin[S
         return ScoreBlock(self, matrix, cluster.nodes.columns.capacity, weights, before)
 
     def reads_of(self, state: ScoreBlock) -> Aspect:
-        """Return the aspects of rows that the policies which apply to the pod class read."""
+        """Return which changes of a node (`Aspect`) can change scores of the policies that apply to the pods."""
         return _union(one.score_reads for one in self.members_of(state))
 
     def rows_of(self, state: ScoreBlock) -> list[BlockRow]:
-        """Return the scores of each policy before multiplication by the policy's weight."""
+        """Return by node the scores of each policy, before multiplication by the policy's weight."""
         return [BlockRow(one, scores) for one, scores in zip(self.members_of(state), state.scores, strict=True)]
 
     def members_of(self, state: ScoreBlock) -> Sequence[ActivePolicy]:
-        """Return the policies that apply to the pod class."""
+        """Return the policies that apply to the class of pods."""
         return [self._by_name[name] for name in state.matrix.names]
 
     def affected_rows(self, state: ScoreBlock, rows: RowNumbers) -> Rows:
-        """Evaluate changed rows and rows whose shared values changed; return all evaluated rows."""
+        """Evaluate changed nodes and nodes whose shared values, such as aggregates, changed; return these nodes."""
         return state.update(rows)
 
     def score(self, state: ScoreBlock, rows: Rows) -> Scores:
-        """Return the weighted sums of the policies' scores."""
+        """Return for each node the weighted sum of the policies' scores."""
         return state.answers(rows)
 
     def stays_in_range(self, state: ScoreBlock) -> bool:  # noqa: ARG002 - scores are clipped
@@ -203,7 +203,7 @@ class NormalizedPolicy(_Policies[NormalizedScores], ScorePlugin[NormalizedScores
         self.name, self.tier, self.score_reads = policy.name, policy.tier, policy.score_reads
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> NormalizedScores | Nothing:
-        """Return the values of the policy's score rules that apply to the pod."""
+        """Return the values, by node, of the policy's score rules that apply to the pod."""
         return self.prepare_after(None, pod, cluster)
 
     def prepare_after(self, before: NormalizedScores | None, pod: Pod, cluster: Cluster) -> NormalizedScores | Nothing:
@@ -218,11 +218,11 @@ class NormalizedPolicy(_Policies[NormalizedScores], ScorePlugin[NormalizedScores
         return NormalizedScores(results, results.context.inputs(pod), rules)
 
     def affected_rows(self, state: NormalizedScores, rows: RowNumbers) -> Rows:
-        """Return the changed rows and the rows whose shared values changed."""
+        """Return the changed nodes and the nodes whose shared values, such as aggregates, changed."""
         return state.affected_rows(rows)
 
     def score(self, state: NormalizedScores, rows: Rows) -> Scores:
-        """Evaluate the rules on rows and return placeholder scores; `normalize` returns the scores."""
+        """Evaluate the rules on nodes and return placeholder scores; `normalize` returns the scores."""
         return state.answers(rows)
 
     def stays_in_range(self, state: NormalizedScores) -> bool:  # noqa: ARG002 - scores are clipped
@@ -230,7 +230,7 @@ class NormalizedPolicy(_Policies[NormalizedScores], ScorePlugin[NormalizedScores
         return True
 
     def normalize(self, state: NormalizedScores, scores: Scores, feasible: Mask) -> Scores:  # noqa: ARG002 - see `score`
-        """Return the scores of rows: each rule's values, normalized over the feasible rows, are combined."""
+        """Return the scores of nodes: each rule's values are normalized over the feasible nodes, then combined."""
         return state.final(feasible)
 
 

@@ -119,7 +119,7 @@ def score_number(rule: CompiledScore, values: Values, row: int) -> float | None:
 
 
 def _condition_not_true(active: ActivePolicy, pod: Pod, context: EvaluationContext) -> str:
-    """Return which condition, `when` or `appliesTo`, prevents that a policy applies to a pod its selectors match."""
+    """Return the condition (`when` or `appliesTo`) due to which a policy does not apply to a pod that it selects."""
     policy = active.policy
     if policy.applies_to is not None:
         true, lacking = evaluate_columns(policy.applies_to.root, context.plain(context.inputs(pod)))

@@ -59,7 +59,7 @@ class Selection:
     def applying(
         self, rows: Sequence[RowT], pod: Pod, context: EvaluationContext, *, unknown: bool
     ) -> tuple[RowT, ...]:
-        """Return which of some rules apply to a pod.
+        """Return those of the given rules that apply to a pod.
 
         Args:
             rows: The rules of the policy.
@@ -83,7 +83,7 @@ class Selection:
         return holds(self._policy.applies_to, context.plain(context.inputs(pod)), unknown=unknown)
 
     def awaits(self, pod: Pod, context: EvaluationContext) -> Status | None:
-        """Return a rejection while the rules for a pod depend on the labels of an unknown namespace, else None."""
+        """Return a rejection if the rules for a pod depend on the labels of an unknown namespace, else None."""
         if not self._needs_namespaces or self.spares(pod):
             return None
         cluster = context.cluster

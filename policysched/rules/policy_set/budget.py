@@ -43,7 +43,7 @@ class PolicyBudget:
         self._queries: Counter[MetricKey] = Counter()
 
     def take(self, policy: CompiledPolicy, before: CompiledPolicy | None = None) -> BudgetLimit | None:
-        """Admit a policy in place of its earlier generation; if it exceeds a limit, return the limit instead."""
+        """Admit a policy in place of its earlier generation; if it would exceed a limit, return this limit instead."""
         if before is not None:
             self._add(before, -1)
         self._add(policy, 1)
@@ -85,7 +85,7 @@ def _queries(policy: CompiledPolicy) -> set[MetricKey]:
 
 
 def crowded_out(result: CompilationResult, shortage: BudgetLimit) -> CompilationResult:
-    """Return a compilation result with the error that putting the policy in force would exceed a limit."""
+    """Return a compilation result with the error that the policy would exceed a limit if put in force."""
     policy = result.policy
     units, queries = (0, 0) if policy is None else (policy.units, len(_queries(policy)))
     number, limit = {

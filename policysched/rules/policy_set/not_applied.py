@@ -17,7 +17,7 @@ from policysched.visible import cut
 def not_applied(
     policies: Iterable[CompiledPolicy], pod: Pod, cluster: Cluster, profile: Profile
 ) -> dict[PolicyKey, str]:
-    """Return, for each policy that does not apply to a pod or none of whose filters apply, the reason."""
+    """Return the reason for each policy that does not apply to a pod, or none of whose filters applies."""
     if not (profile.policies_filter or profile.policies_score):
         return {one.key: "the profile disables SchedulingPolicy" for one in policies}
     said = {one.key: why_not_applied(one, pod, cluster) for one in policies}

@@ -33,7 +33,7 @@ class PolicySet:
 
     @classmethod
     def of(cls, policies: Iterable[CompiledPolicy], before: PolicySet | None = None) -> PolicySet:
-        """Return the set of some policies in their order; unchanged rules are reused from an earlier set.
+        """Return the set of the given policies, in order; unchanged rules of an earlier set are reused.
 
         Args:
             policies: The policies in force.
@@ -66,7 +66,7 @@ class PolicySet:
         return _with_placements(made, [PolicyPlacements(one) for one in enforced if one.policy.placement is not None])
 
     def acting(self, profile: Profile) -> tuple[ActivePolicy, ...]:
-        """Return the policies for a profile's decision records, without filters or scores that the profile disables."""
+        """Return a profile's policies for decision records, without filters or scores that the profile disables."""
         if profile.policies_filter and profile.policies_score:
             return self.active
         if not (profile.policies_filter or profile.policies_score):
@@ -92,7 +92,7 @@ def _with_placements(profile: Profile, plugins: Sequence[PolicyPlacements]) -> P
 
 
 def _following(before: ActivePolicy | None, policy: CompiledPolicy, results: Results) -> ActivePolicy:
-    """Return a compiled policy as an `ActivePolicy`; rules equal to those of its earlier generation are reused."""
+    """Return a compiled policy as an `ActivePolicy`, with rules of its earlier generation where these are equal."""
     if before is not None and before.policy is policy:
         return before
     return ActivePolicy(policy, results, before)
@@ -106,13 +106,13 @@ def _guards(policies: Iterable[ActivePolicy], mode: str) -> tuple[PolicyGuard, .
 
 @dataclass(frozen=True)
 class ExtraKey:
-    """A function that returns what policies read of a pod and of the time, as an extension of the pod class's key.
+    """A function that returns what policies read of a pod and of the time, to extend the key of equal pods.
 
     Equal objects add equal values.
     """
 
     fields: tuple[tuple[str, str | None], ...]
-    """The fields of a pod that policies read and that the key of a pod class does not contain by default."""
+    """The pod fields that policies read and that the key of equal pods (a pod class) does not contain by default."""
     times: tuple[Typed, ...]
     """The expressions of policies that read the time but no nodes."""
     policy: ActivePolicy = field(compare=False, repr=False)
@@ -121,14 +121,14 @@ class ExtraKey:
     """The policies that read the group to which a pod belongs."""
 
     def __call__(self, pod: Pod, cluster: Cluster) -> Hashable:
-        """Return the extension of the pod class's key for a pod at the cluster's time."""
+        """Return the values that policies read of a pod at the cluster's time, to extend the key of equal pods."""
         own: Hashable = tuple([value_beyond_class(pod, name, key, cluster) for name, key in self.fields])
         if self.of_groups:
             own = (own, self._group(pod, cluster))
         return (own, self.policy.context(cluster).values(pod, self.times)) if self.times else own
 
     def _group(self, pod: Pod, cluster: Cluster) -> Hashable:
-        """Return the stamp of a pod's group; None if no policy that reads groups selects the pod."""
+        """Return a value that changes with a pod's group; None if no policy that reads groups selects the pod."""
         version = group_version(pod, cluster)
         if version is None or all(one.selection.unselected(pod, cluster) for one in self.of_groups):
             return None
@@ -136,7 +136,7 @@ class ExtraKey:
 
 
 def _extra_key(policies: list[ActivePolicy]) -> ExtraKey | None:
-    """Return the function that extends the keys of pod classes; None if the policies need no extension."""
+    """Return the function that extends the key of equal pods (a pod class); None if no policy needs that."""
     fields = tuple(sorted({one for policy in policies for one in policy.beyond_class}, key=str))
     times = tuple(dict.fromkeys(one for policy in policies for one in policy.time_keys))
     of_groups = tuple(policy for policy in policies if policy.reads_group)

@@ -31,7 +31,7 @@ NO_ROOM: Final = f"the annotation {LAST_GOOD} is ignored: the cost limit for all
 
 
 def age(policy: Policy) -> tuple[bool, str, str]:
-    """Return a sort key of policies: age, then name; a policy without a creation time is last."""
+    """Return a sort key of policies: age (oldest first), then name; a policy without a creation time is last."""
     since = policy.metadata.creation_timestamp
     return (not since, since or "", policy.key)
 
@@ -44,7 +44,7 @@ class StoredPolicy:
     result: CompilationResult
     active: CompiledPolicy | None
     refused: str = ""
-    """Why the last good generation in the annotation is not in force; empty if it is, or if the annotation has none."""
+    """Why the last good generation in the annotation is not in force; empty if it is in force or there is none."""
     waiting: CompilationResult | None = None
     """The compilation result of the newest object if it compiles but exceeds a limit, else None."""
     shortage: BudgetLimit | None = None
@@ -224,7 +224,7 @@ class PolicyStore:
 
 
 def _same_spec(known: StoredPolicy, policy: Policy) -> StoredPolicy:
-    """Return the entry for a policy's new object with an equal spec, possibly of another generation."""
+    """Return a policy's entry with a new object whose spec is equal, possibly with another generation number."""
     newest, generation = known.waiting or known.result, policy.metadata.generation
     if newest.policy is None or newest.policy.generation == generation:
         return replace(known, policy=policy)

@@ -51,13 +51,13 @@ from policysched.state.tables.node_texts import NodeText
 MOST_INPUTS = 100
 """Maximum number of a policy's inputs in its status; further inputs are left out."""
 MOST_COMPARED = 300
-"""Number of names up to which all are compared for a suggestion; of more, only those with an equal start or end."""
+"""Number of names up to which all are compared for a suggestion; beyond it, only those with equal start or end."""
 MOST_SUGGESTIONS = 100
 """Maximum number of misspelt names of a policy that get a suggestion; a suggestion takes 0.5 ms."""
 MOST_TEXTS = 1024
 """Maximum number of texts with cached references; beyond it, the least recently used are dropped."""
 _LOOKS_LIKE = str.maketrans("OolIS", "00115")
-"""For each character that looks like another, as in H1OO for H100, the other character."""
+"""For each character that looks like another one, as in H1OO for H100, the other character."""
 _ALWAYS = frozenset(("cpu", "memory", "pods", "ephemeral-storage"))
 NAMESPACE_LABELS = "namespace_labels"
 KEYED = frozenset(("labels", "annotations", "conditions", "addresses", "allocatable", "requested", "free"))
@@ -220,7 +220,7 @@ class Coverage:
 
     @property
     def reported(self) -> object:
-        """The parts of which a change requires a new status: absent inputs, metric problems and warnings."""
+        """The parts of the counts whose change requires a new status: absent inputs, metric problems and warnings."""
         return {(one.name, one.present == 0, one.problem) for one in self.inputs}, self.warnings
 
 
@@ -273,7 +273,7 @@ def _no_value(reference: Reference, item: Input, cluster: Cluster, names: Cluste
 
 
 def _unknown_values(reference: Reference, item: Input, names: ClusterNames) -> Iterator[Diagnostic]:
-    """Warn of values that no node or namespace has: once if no value of the place exists, else of each misspelt value.
+    """Warn of values that no node or namespace has: once if no value in the place exists, else per misspelt value.
 
     A list may contain values of nodes that are added later, and `!=` may exclude a value of other clusters, so such an
     absent value without a suggestion gets no warning.
@@ -341,7 +341,7 @@ def _may_be_absent(item: Input) -> bool:
 
 
 def _present(item: Input, cluster: Cluster) -> Mask:
-    """Return a mask of the rows that have an input. Shapes: (N,)."""
+    """Return a mask of the nodes that have an input. Shapes: (N,)."""
     rows = slice(0, cluster.nodes.size)
     has: Mask = _CHECKS[item.path[0] if item.root == "node" else item.root](item, cluster)[rows]
     found: Mask = has & cluster.nodes.present.data[rows]

@@ -21,7 +21,7 @@ from policysched.visible import visible
 
 MAX_DIAGNOSTICS = 50
 MOST_OF_OTHERS = 64 * 1024
-"""Maximum size of status entries by other installations; larger entries are dropped. Units: bytes of JSON."""
+"""Maximum size of status entries that other schedulers wrote; larger entries are dropped. Units: bytes of JSON."""
 DEEPEST = 16
 """Nesting depth of a status, with the spec in it, up to which empty fields are treated as absent."""
 _REASONS = {

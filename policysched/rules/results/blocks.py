@@ -1,4 +1,4 @@
-"""`PolicyBlock`: the results of all policies of a profile for a pod class, one array row for each policy.
+"""`PolicyBlock`: the results on all nodes of all policies of a profile, for a class of equal pods.
 
 A change evaluates all policies on the nodes that changed, and a policy alone on the nodes for which one of its shared
 values changed. After an edit, a new block takes over the rows of policies whose rules are the same.
@@ -27,7 +27,7 @@ BYTES_PER_POLICY = 1024
 
 
 class PolicyBlock(SizedState, ABC, Generic[RowT]):
-    """The results of all policies at one extension point for a pod class.
+    """The results on all nodes of all policies, at one extension point, for a class of equal pods.
 
     Args:
         owner: Keeps the results of the rules that do not read the pod.
@@ -46,7 +46,7 @@ class PolicyBlock(SizedState, ABC, Generic[RowT]):
         self._dependencies = tuple(dict.fromkeys(one for own in matrix.dependencies for one in own))
         self._stamps = [one.stamp for one in self._dependencies]
         self._updated: tuple[Rows, NDArray[Any]] | None = None
-        """The rows that `update` evaluated last, and their combined results."""
+        """The nodes that `update` evaluated last, and the combined results of all policies on them."""
         self._taken_over: frozenset[int] = frozenset()
         """The policies whose results were copied from an earlier block, so that `answers` does not evaluate them."""
         if before is not None:
@@ -57,7 +57,7 @@ class PolicyBlock(SizedState, ABC, Generic[RowT]):
 
     @property
     def arrays(self) -> int:
-        """Number of arrays with one element per row, for shared values that read the pod."""
+        """Number of arrays with one element per node, for shared values that read the pod."""
         return self.matrix.arrays
 
     @property
@@ -71,7 +71,7 @@ class PolicyBlock(SizedState, ABC, Generic[RowT]):
         return zip(self.matrix.names, self.matrix.rules, strict=True)
 
     def update(self, rows: RowNumbers) -> Rows:
-        """Evaluate changed rows and rows whose shared values changed; return all evaluated rows."""
+        """Evaluate changed nodes and nodes whose shared values, such as aggregates, changed; return these nodes."""
         answers = self._store(rows, self.matrix.evaluate(rows))
         found: list[Rows] = [rows]
         for place, affected in self._affected_policies():
@@ -85,7 +85,7 @@ class PolicyBlock(SizedState, ABC, Generic[RowT]):
         return joined
 
     def answers(self, rows: Rows) -> NDArray[Any]:
-        """Return the combined results of all policies; evaluate rows that `update` did not evaluate. Shapes: (R,)."""
+        """Return the combined results of all policies; evaluate nodes that `update` did not evaluate. Shapes: (R,)."""
         updated, self._updated = self._updated, None
         return updated[1] if updated is not None and updated[0] is rows else self._evaluate(rows)
 
@@ -99,7 +99,7 @@ class PolicyBlock(SizedState, ABC, Generic[RowT]):
         return self._read(rows)
 
     def _affected_policies(self) -> Sequence[tuple[int, Rows]]:
-        """Return, by index of the policy, the rows on which the policy's shared values changed."""
+        """Return, by index of the policy, the nodes on which its shared values, such as aggregates, changed."""
         if not self._dependencies:
             return ()
         for one in self._dependencies:
@@ -114,11 +114,11 @@ class PolicyBlock(SizedState, ABC, Generic[RowT]):
     @property
     @abstractmethod
     def _array(self) -> NDArray[Any]:
-        """The results, with an array row for each policy. Shapes: (P, C) or (Q, C)."""
+        """The results: an array row for each policy, a column for each node. Shapes: (P, C) or (Q, C)."""
 
     @abstractmethod
     def _take_over(self, before: Any, places: Sequence[tuple[int, int]]) -> None:
-        """Copy results from an earlier block; `places` pairs the indices of a policy in this and the earlier block."""
+        """Copy results from an earlier `PolicyBlock`; `places` pairs a policy's indices in this and the earlier one."""
 
     @abstractmethod
     def _store(self, rows: Rows, results: NDArray[Any]) -> NDArray[Any]:
@@ -134,25 +134,25 @@ class PolicyBlock(SizedState, ABC, Generic[RowT]):
 
 
 class FilterBlock(PolicyBlock[Any]):
-    """The reason codes of all policies for a pod class; a row's combined code is from the first rejecting policy."""
+    """All policies' reason codes for a class of equal pods; a node's combined code is the first rejecting policy's."""
 
     matrix: FilterMatrix
     _codes: Codes
-    """The codes of the policies that rejected any row. Shapes: (Q, C)."""
+    """The codes of the policies that rejected any node. Shapes: (Q, C)."""
     _rejecting: NDArray[np.int32]
-    """The indices of the policies that rejected any row, ascending. Shapes: (Q,)."""
+    """The indices of the policies that rejected any node, ascending. Shapes: (Q,)."""
 
     def __init__(self, owner: object, matrix: FilterMatrix, capacity: int, before: FilterBlock | None = None) -> None:
         self._codes, self._rejecting = np.zeros((0, capacity), np.int32), np.zeros(0, np.int32)
         super().__init__(owner, matrix, capacity, before)
 
     def rejecting(self) -> Iterator[tuple[str, Codes]]:
-        """Yield the policies that rejected any row, each with its reason codes. Shapes: (C,)."""
+        """Yield the policies that rejected any node, each with its reason codes. Shapes: (C,)."""
         for place, codes in zip(self._rejecting.tolist(), self._codes, strict=True):
             yield self.matrix.names[place], np.where(codes, codes + np.int32(place * CODES), 0)
 
     def changed_code(self, changed: ChangedRow) -> int:
-        """Return the reason code of the first policy that rejects a simulated row, or 0."""
+        """Return the reason code of the first policy that rejects a simulated node, or 0."""
         return self.matrix.changed_code(changed)
 
     @property
@@ -183,7 +183,7 @@ class FilterBlock(PolicyBlock[Any]):
             self._codes[at, rows] = results
 
     def _add(self, places: Sequence[int]) -> None:
-        """Add array rows for policies that reject a row for the first time."""
+        """Add array rows for policies that reject a node for the first time."""
         known = self._rejecting.tolist()
         new = [place for place in places if place not in known]
         if not new:
@@ -197,7 +197,7 @@ class FilterBlock(PolicyBlock[Any]):
         return self._first(self._codes[:, rows])
 
     def _first(self, codes: Codes) -> Codes:
-        """Return for each row the reason code of the first policy that rejects the row. Shapes: (Q, R) -> (R,)."""
+        """Return for each node the reason code of the first policy that rejects the node. Shapes: (Q, R) -> (R,)."""
         if not self._rejecting.size:
             return np.zeros(codes.shape[1], np.int32)
         first = (codes != 0).argmax(axis=0)
@@ -206,7 +206,7 @@ class FilterBlock(PolicyBlock[Any]):
 
 
 class ScoreBlock(PolicyBlock[Any]):
-    """The scores of all policies for a pod class, without normalized scores; the combined score is their weighted sum.
+    """All policies' scores for a class of equal pods, without normalized ones; combined, they are a weighted sum.
 
     Args:
         owner: Keeps the results of the rules that do not read the pod.
@@ -228,7 +228,7 @@ class ScoreBlock(PolicyBlock[Any]):
     ) -> None:
         self._weights = np.array(weights, np.float64)  # products of floats are faster than of integers, and exact
         self.scores: NDArray[np.int8] = np.zeros((len(weights), capacity), np.int8)
-        """The score of each policy on each row. Shapes: (P, C)."""
+        """The score of each policy on each node. Shapes: (P, C)."""
         super().__init__(owner, matrix, capacity, before)
 
     @property

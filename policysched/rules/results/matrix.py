@@ -1,4 +1,4 @@
-"""`PolicyMatrix`: evaluates the rules of several policies for a pod class, with a result per policy and row.
+"""`PolicyMatrix`: evaluates the rules of several policies for a class of equal pods: a result per policy and node.
 
 On few rows, rules of equal shape are one operation. Results of pod-independent rules are read, not computed. Nothing is
 cached here; `blocks` caches the results of policies.
@@ -47,7 +47,7 @@ Array = NDArray[Any]
 
 
 class Layout(NamedTuple):
-    """For an evaluation on few rows: the order of all rules' results in an array, before they are combined by policy.
+    """For an evaluation on few nodes: the order of all rules' results in an array, before they are combined by policy.
 
     The first rules of all policies come first, then all second rules, and so on; policies with more rules come first.
     """
@@ -55,19 +55,19 @@ class Layout(NamedTuple):
     kept_at: Rows
     """The array rows of rules that do not read the pod."""
     kept: Rows
-    """The rows of these rules in the matrix of cached pod-independent results."""
+    """The array rows of these rules in the matrix of cached pod-independent results."""
     chunks: Sequence[slice]
     """The array rows of the policies' first rules, of their second rules, and so on."""
     policies: Rows
-    """The index of each policy in the order by number of rules, largest first."""
+    """The index of each policy if policies are sorted by number of rules, largest first."""
     stacks: Sequence[tuple[FilterStack | ScoreStack, Rows]]
-    """The stacks (rules of equal shape) of rules that read the pod, each with the array rows of its rules."""
+    """The rules that read the pod in stacks (rules of equal shape), each with the array rows of its rules."""
     batch: Batch
     """Evaluates the expression graphs of all stacks."""
 
 
 class PolicyMatrix(ABC, Generic[RowT]):
-    """The rules of all policies that apply to a pod class, at one extension point.
+    """The rules of all policies that apply to a class of equal pods, at one extension point.
 
     Args:
         independent: The results of pod-independent rules.
@@ -87,7 +87,7 @@ class PolicyMatrix(ABC, Generic[RowT]):
         self._context.seed(pod, own_roots)
         self._held = hold(self._context, own_roots, pod)
         self.counters = [one for one in self._held if isinstance(one, PodCounter)]
-        """The pod counters of the rules that read the pod."""
+        """The pod counters (numbers of matching pods by node) of the rules that read the pod."""
         own_dependencies = [
             dependencies_of(self._context, [rule.root for rule in own if rule not in index], pod) for own in self.rules
         ]
@@ -95,12 +95,12 @@ class PolicyMatrix(ABC, Generic[RowT]):
             independent.dependencies(rule for rule in rules if rule in index) + own
             for rules, own in zip(self.rules, own_dependencies, strict=True)
         ]
-        """The shared values on which each policy depends."""
+        """For each policy, the shared values (such as aggregates) on which it depends."""
         self.arrays = own_arrays(own_roots, pod) + ARRAYS_PER_DEPENDENCY * sum(map(len, own_dependencies))
-        """Number of arrays with one element per row, for shared values that read the pod."""
+        """Number of arrays with one element per node, for shared values that read the pod."""
 
     def evaluate(self, rows: Rows) -> Array:
-        """Return the results of all policies on rows of nodes. Shapes: (P, R)."""
+        """Return the results of all policies on the given nodes. Shapes: (P, R)."""
         self._independent.refresh()
         frame = self._context.frame(self.pod, rows)
         if isinstance(rows, np.ndarray) and rows.size <= FEW:
@@ -142,7 +142,7 @@ class PolicyMatrix(ABC, Generic[RowT]):
             self._combine(found, result, out=found)
 
     def _evaluate_few(self, rows: RowNumbers, frame: RuleFrame) -> Array:
-        """Return the results of all policies on few rows; rules of equal shape are one operation. Shapes: (P, R)."""
+        """Return the results of all policies on few nodes; rules of equal shape are one operation. Shapes: (P, R)."""
         kept_at, kept, (firsts, *others), policies, stacks, batch = self._layout
         results = np.empty((len(self._all), frame.rows), self._dtype)
         results[kept_at] = _columns(self._kept, kept, rows)
@@ -184,7 +184,7 @@ class PolicyMatrix(ABC, Generic[RowT]):
 
     @abstractmethod
     def _final(self, found: Array, place: int | slice = slice(None)) -> Array:
-        """Return the results of policies from the combined results of their rules. Shapes: (P, R) -> (P, R)."""
+        """Return the results of policies, given the combined results of their rules. Shapes: (P, R) -> (P, R)."""
 
     _combine: ClassVar[np.ufunc]
     """Function that combines the results of two rules of a policy, elementwise."""
@@ -205,7 +205,7 @@ class FilterMatrix(PolicyMatrix[FilterRow]):
         return plugin_codes(found)
 
     def changed_code(self, changed: ChangedRow) -> int:
-        """Return the reason code of the first rule that is not true on a simulated row, or 0."""
+        """Return the reason code of the first rule that is not true on a simulated node, or 0."""
         frame = ChangedFrame(self._context, self.pod, changed)
         for place, own in enumerate(self.rules):
             codes = (rule.result(frame).item() for rule in own)
@@ -215,7 +215,7 @@ class FilterMatrix(PolicyMatrix[FilterRow]):
         return 0
 
     def changed_codes(self, changed: ChangedRows) -> Codes | None:
-        """Return for each simulated row the reason code of the first rule that is not true, or 0.
+        """Return for each simulated node the reason code of the first rule that is not true, or 0.
 
         Shapes: (R,). Missing: None if each row has to be evaluated by itself.
         """
@@ -234,7 +234,7 @@ class FilterMatrix(PolicyMatrix[FilterRow]):
         return any(is_row_by_row(rule.root) for rule in self._all)
 
     def _unchanged_codes(self, changed: ChangedRows) -> NDArray[np.int64]:
-        """Return the code of the first rule that is not true among rules that read no pods, or FINE. Shapes: (R,)."""
+        """Return the code of the first rule that is not true, among rules that read no pods, or FINE. Shapes: (R,)."""
         codes = np.full(changed.rows.size, FINE, np.int64)
         self._reduce(codes, RuleFrame(self._context, self.pod, changed.rows), reading_pods=False)
         return codes
@@ -269,7 +269,7 @@ class ScoreMatrix(PolicyMatrix[ScoreRow]):
 
 
 def _columns(matrix: Array, at: Rows, columns: RowNumbers) -> Array:
-    """Return the elements of a matrix in given rows and columns, by the faster `take`."""
+    """Return the elements of a matrix in given array rows and columns, by NumPy's `take`, which is faster."""
     if isinstance(at, slice):
         found: Array = matrix[at].take(columns, axis=1)
     else:

@@ -23,11 +23,11 @@ from policysched.rules.shared_values.derived import ARRAYS_PER_DEPENDENCY, Affec
 from policysched.state.placed.counter import PodCounter
 
 ARRAYS, ARRAYS_PER_RULE = 1, 1
-"""Number of arrays with one element per row: for the final scores, and for each rule."""
+"""Number of arrays with one element per node: for the final scores, and for each rule."""
 
 
 class NormalizedScores(SizedState):
-    """The values of a policy's score rules for a pod class, and the scores normalized over the feasible rows."""
+    """The values of a policy's score rules for a class of equal pods, and scores normalized over the feasible nodes."""
 
     __slots__ = ("_arrays", "_context", "_held", "_independent", "_last", "_own", "_pod", "_stamps",
                  "affected", "rules")  # fmt: skip
@@ -46,12 +46,12 @@ class NormalizedScores(SizedState):
         self._own: dict[ScoreRow, Values] = {}
         """The values of the rules that read the pod. Shapes: (C,)."""
         self._stamps: Counter[ScoreRow] = Counter()
-        """Number of writes to the values of each rule that reads the pod."""
+        """How often the values of each rule that reads the pod were written."""
         self._last: tuple[list[tuple[int, int] | None], Mask, Scores] | None = None
 
     @property
     def arrays(self) -> int:
-        """Number of arrays with one element per row, including shared values that read the pod."""
+        """Number of arrays with one element per node, including shared values that read the pod."""
         return self._arrays
 
     @property
@@ -60,11 +60,11 @@ class NormalizedScores(SizedState):
         return sum(one.nbytes for one in self._held if isinstance(one, PodCounter))
 
     def affected_rows(self, rows: Rows) -> Rows:
-        """Return the changed rows and the rows whose shared values changed."""
+        """Return the changed nodes and the nodes whose shared values, such as aggregates, changed."""
         return self.affected.extend(rows)
 
     def answers(self, rows: Rows) -> Scores:
-        """Evaluate the rules on rows and cache the values; return the placeholder score 1 per row. Shapes: (R,)."""
+        """Evaluate the rules on nodes and cache the values; return the placeholder score 1 for each. Shapes: (R,)."""
         frame = self._context.frame(self._pod, rows)
         for rule in self.rules:
             if rule not in self._independent.index and not rule.root.normalizes:
@@ -75,7 +75,7 @@ class NormalizedScores(SizedState):
         return np.ones(frame.rows, np.int64)
 
     def final(self, feasible: Mask) -> Scores:
-        """Return the scores normalized over the feasible rows; they are cached and must not be changed.
+        """Return the scores normalized over the feasible nodes; they are cached and must not be changed.
 
         Shapes: (N,) -> (N,).
         """
@@ -87,7 +87,7 @@ class NormalizedScores(SizedState):
         return scores
 
     def by_rule(self, feasible: Mask) -> list[tuple[ScoreRow, Values]]:
-        """Return each rule's values on all rows, normalized over the feasible rows; `answers` must be called before.
+        """Return each rule's values on all nodes, normalized over the feasible nodes; `answers` must be called before.
 
         Shapes: (N,) each, NaN where a rule has no value.
         """
@@ -102,7 +102,7 @@ class NormalizedScores(SizedState):
         return self._context.cluster.nodes.columns.capacity
 
     def _stamp(self, rule: ScoreRow) -> tuple[int, int] | None:
-        """Return a stamp that changes with the values of a rule; None if the values are not cached."""
+        """Return a value that changes with the values of a rule; None if the values are not cached."""
         index = self._independent.index.get(rule)
         if index is None:
             return (-1, self._stamps[rule]) if rule in self._stamps else None
@@ -110,7 +110,7 @@ class NormalizedScores(SizedState):
         return index, self._independent.written(rule)
 
     def _raw(self, rule: ScoreRow, feasible: Mask) -> Values:
-        """Return a rule's values on all rows before scaling by the maximum. Shapes: (N,)."""
+        """Return a rule's values on all nodes before scaling by the maximum. Shapes: (N,)."""
         index, own = self._independent.index.get(rule), self._own.get(rule)
         if index is not None:
             self._independent.refresh()
@@ -134,7 +134,7 @@ class NormalizedScores(SizedState):
 
 
 def highest(values: Values, feasible: Mask) -> float:
-    """Return the largest value on feasible rows; minus infinity if no feasible row has a value."""
+    """Return the largest value on feasible nodes; minus infinity if no feasible node has a value."""
     chosen = values[feasible]
     largest = float(np.fmax.reduce(chosen, initial=-np.inf))
     return -np.inf if np.isnan(largest) else largest

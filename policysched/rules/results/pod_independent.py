@@ -1,4 +1,4 @@
-"""`PodIndependentResults`: results of rules that do not read the pod, which all pod classes share.
+"""`PodIndependentResults`: results of rules that do not read the pod, cached for all pods.
 
 A rule is pod-independent if it reads nothing of the pod. Each such rule has one row in a matrix. A node is evaluated
 again only if an input of the rule changed, or if an aggregate or another shared value changed for it. The work for
@@ -41,22 +41,22 @@ from policysched.rules.shared_values.pod_aggregates import PODS, Reads
 from policysched.state.tables.journal import ABOUT_NODES
 
 FEW = 256
-"""Number of rows up to which rules of equal shape are evaluated together; beyond it, copying takes longer."""
+"""Number of nodes up to which rules of equal shape are evaluated together; beyond it, copying takes longer."""
 KEPT_EVALUATORS = 256
 """Maximum number of cached evaluators of rules that read the pod; beyond it, the least recently used are dropped."""
 LIVELY = Aspect.USAGE | Aspect.PODS | Aspect.AGE | Aspect.METRICS
-"""The aspects of rows that change often, because of placements, time and metrics."""
+"""The changes of nodes (`Aspect`) that are frequent, because of placements, time and metrics."""
 
 
 class RefreshGroup:
-    """Rules that do not read the pod and that the same changes affect, so that they are refreshed together."""
+    """Rules that do not read the pod and that are affected by the same changes, so that they are refreshed together."""
 
     def __init__(self, results: PodIndependentResults) -> None:
         self.rules: Sequence[tuple[int, RuleRow]] = ()
-        """The rules, each with its row in the matrix of codes or values."""
+        """The rules, each with its array row in the matrix of codes or values."""
         self.stamp = 0
         self.written = 0
-        """Number of the last write of results; the writes of all groups are numbered together."""
+        """Number of the last write of this group's results; writes of all groups are numbered consecutively."""
         self._stacks: tuple[list[tuple[FilterStack | ScoreStack, Rows]], Batch] | None = None
         self._results = weakref.ref(results)  # a cycle of strong references is only freed by the garbage collector
         self._context = results.context
@@ -65,7 +65,7 @@ class RefreshGroup:
         self._reads_namespaces = False
 
     def use(self, rules: Sequence[tuple[int, RuleRow]]) -> None:
-        """Replace the rules of the group; the caller has to evaluate new rules on all rows."""
+        """Replace the rules of the group; the caller has to evaluate new rules on all nodes."""
         self.rules = rules
         self.evaluator = RuleEvaluator([rule for _, rule in rules])
         self._stacks = None
@@ -74,7 +74,7 @@ class RefreshGroup:
 
     @property
     def stacks(self) -> tuple[list[tuple[FilterStack | ScoreStack, Rows]], Batch]:
-        """The rules in stacks of equal shape with their rows in the result matrix, and the graphs of the stacks."""
+        """The rules in stacks (rules of equal shape) with their array rows, and the expression graphs of the stacks."""
         if self._stacks is None:
             stacks, batch = self.evaluator.stacks
             indices = np.array([index for index, _ in self.rules], np.intp)
@@ -83,24 +83,24 @@ class RefreshGroup:
 
     @property
     def affects_other_rows(self) -> bool:
-        """Whether a change of one row can change results on other rows."""
+        """Whether a change of one node can change results on other nodes."""
         return self._reads_namespaces or bool(self._affected.dependencies)
 
     def refresh(self) -> None:
-        """Evaluate the rules on the rows that changed since the last refresh."""
+        """Evaluate the rules on the nodes that changed since the last refresh."""
         if (results := self._results()) is not None:
             results.refresh()
 
     def forget(self) -> None:
-        """Make the next refresh evaluate all rows."""
+        """Make the next refresh evaluate all nodes."""
         self._stamps = np.zeros(0, np.int64)
 
     def changed_rows(self, since: int) -> Rows:
-        """Return the rows whose results may have changed since an earlier `stamp`."""
+        """Return the nodes whose results may have changed since `stamp` had a value."""
         return after(self._stamps[: self._context.cluster.nodes.size], since)
 
     def due(self) -> Rows:
-        """Return the rows on which the rules have to be evaluated again."""
+        """Return the nodes on which the rules have to be evaluated again."""
         if self._namespaces_stamp != self._current_namespaces_stamp():
             self._find_inputs()
             self.forget()
@@ -146,7 +146,7 @@ class PodIndependentResults:
     def __init__(self, context: EvaluationContext) -> None:
         self.context = context
         self.index: dict[RuleRow, int] = {}
-        """The row of each rule in the matrix of codes or values."""
+        """The array row of each rule in the matrix of codes or values."""
         capacity = context.cluster.nodes.columns.capacity
         self.codes: NDArray[np.int32] = np.zeros((0, capacity), np.int32)
         """The codes of filter rules; FINE if the condition is true. Shapes: (F, C)."""
@@ -160,10 +160,10 @@ class PodIndependentResults:
         self._group_of: dict[RuleRow, Hashable] = {}
         self._writes = itertools.count(1)
         self._current_stamp: object = None
-        """The stamp of the context from which the results were computed."""
+        """The value of the context's stamp for which the results were computed."""
 
     def use(self, owner: object, rules: Iterable[RuleRow]) -> None:
-        """Cache the results of rules as long as their owner exists."""
+        """Cache the results of rules for as long as the given owner exists."""
         if owner in self._owners:
             return
         self._owners[owner] = tuple(rules)
@@ -175,14 +175,14 @@ class PodIndependentResults:
             raise
 
     def evaluator(self, rules: tuple[RuleRow, ...]) -> RuleEvaluator:
-        """Return the evaluator of some rules that read the pod, which pod classes with the same rules share."""
+        """Return the evaluator for given rules that read the pod, which all pods with the same rules share."""
         found = self._evaluators.get(rules)
         if found is None:
             found = self._evaluators[rules] = RuleEvaluator(rules)
         return found
 
     def dependencies(self, rules: Iterable[RuleRow]) -> list[Dependency]:
-        """Return the refresh groups of the given rules in which a change of one row can change results on others."""
+        """Return the refresh groups of the given rules in which a change of one node can change results on others."""
         groups = dict.fromkeys(self._groups[self._group_of[rule]] for rule in rules)
         return [group for group in groups if group.affects_other_rows]
 
@@ -191,7 +191,7 @@ class PodIndependentResults:
         return self._groups[self._group_of[rule]].written
 
     def refresh(self) -> None:
-        """Evaluate the rules on the rows that changed since the last refresh."""
+        """Evaluate the rules on the nodes that changed since the last refresh."""
         stamp = self.context.stamp
         if stamp == self._current_stamp:
             return
@@ -205,7 +205,7 @@ class PodIndependentResults:
         self._current_stamp = stamp
 
     def _regroup(self) -> None:
-        """Drop the rules whose owner no longer exists, and evaluate new rules on all rows."""
+        """Drop the rules whose owner no longer exists, and evaluate new rules on all nodes."""
         owned = dict.fromkeys(rule for rules in self._owners.values() for rule in rules)
         for rules in [rules for rules in self._evaluators if not owned.keys() >= set(rules)]:
             del self._evaluators[rules]
@@ -231,7 +231,7 @@ class PodIndependentResults:
             self._groups[self._group_of[rule]].written = next(self._writes)
 
     def _give_rows(self, rules: Iterable[RuleRow]) -> None:
-        """Assign rows of the result matrices to new rules; rows of dropped rules are used first."""
+        """Assign array rows of the result matrices to new rules; rows of dropped rules are reused first."""
         for kind, count in ((FilterRow, len(self.codes)), (ScoreRow, len(self.values))):
             taken = {index for rule, index in self.index.items() if isinstance(rule, kind)}
             own = [rule for rule in rules if isinstance(rule, kind)]
@@ -245,7 +245,7 @@ class PodIndependentResults:
         self.values, self.parts = _with_rows(self.values, scores, 0), _with_rows(self.parts, scores, 0)
 
     def _fill_groups(self) -> None:
-        """Divide the rules into refresh groups by key; groups whose rules did not change are kept."""
+        """Divide the rules into refresh groups by key; groups with unchanged rules are kept."""
         found: dict[Hashable, list[tuple[int, RuleRow]]] = {}
         for rule, index in self.index.items():
             found.setdefault(self._group_of[rule], []).append((index, rule))
@@ -262,7 +262,7 @@ class PodIndependentResults:
             group.due()
 
     def _write_due(self) -> None:
-        """Evaluate each refresh group on the rows that changed for the group."""
+        """Evaluate each refresh group on the nodes that changed for the group."""
         capacity = self.context.cluster.nodes.columns.capacity
         if self.codes.shape[1] != capacity:
             self.codes = np.full((len(self.codes), capacity), FINE, np.int32)
@@ -279,7 +279,7 @@ class PodIndependentResults:
             group.written = next(self._writes)
 
     def _write_group(self, group: RefreshGroup, frame: RuleFrame) -> None:
-        """Evaluate a refresh group on the rows of a frame, and store the results."""
+        """Evaluate a refresh group on the nodes of a frame (values that expressions read), and store the results."""
         rows = frame.selected
         if frame.rows > FEW:
             batch = group.evaluator.batch
@@ -298,7 +298,7 @@ class PodIndependentResults:
                 self.parts[at, rows] = stack.part(values)
 
     def _write(self, index: int, rule: RuleRow, frame: RuleFrame) -> None:
-        """Evaluate a rule on the rows of a frame, and store the results."""
+        """Evaluate a rule on the nodes of a frame (the values that expressions read), and store the results."""
         frame.make_room()
         rows = frame.selected
         if isinstance(rule, FilterRow):
@@ -315,7 +315,7 @@ def _first_axis(places: RowNumbers) -> Rows:
 
 
 def _group_key(rule: RuleRow, context: EvaluationContext) -> Hashable:
-    """Return the key of a rule's refresh group; a rule whose results on other rows a placement changes has its own."""
+    """Return the key of a rule's refresh group; a rule by which a placement changes results on other nodes is alone."""
     if any(_is_lively(node) for node in shared_parts([rule.root], timed=True)):
         return rule
     reads = Reads([rule.root], context.no_pod, context)
@@ -323,11 +323,11 @@ def _group_key(rule: RuleRow, context: EvaluationContext) -> Hashable:
 
 
 def _is_lively(node: Typed) -> bool:
-    """Return whether an expression differs between rows and changes with placements, time or metrics."""
+    """Return whether an expression differs between nodes and changes with placements, time or metrics."""
     return node.type.shape is Shape.NODES and bool(aspects_read(node.inputs) & LIVELY)
 
 
 def _with_rows(matrix: NDArray[Any], rows: int, filling: float) -> NDArray[Any]:
-    """Return a matrix with at least `rows` rows; added rows have the value `filling`."""
+    """Return a matrix with at least `rows` array rows; added rows have the value `filling`."""
     more = rows - len(matrix)
     return np.vstack((matrix, np.full((more, matrix.shape[1]), filling, matrix.dtype))) if more > 0 else matrix

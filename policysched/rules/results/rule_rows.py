@@ -1,4 +1,4 @@
-"""Results of a single rule on rows: reason codes of a filter, values of a score; stacks of rules of equal shape.
+"""Results of a single rule on nodes: reason codes of a filter, values of a score; stacks of rules of equal shape.
 
 A filter gives each row a detail: 0 if its condition is true, 1 if it is false, 2 if it is unknown without a missing
 input (a division by zero), 3 or more if an input is missing. With a missing input, the condition is unknown, or false
@@ -30,7 +30,7 @@ from policysched.rules.shared_values.context import RuleFrame, number
 from policysched.state.tables.interner import Interner
 
 DETAILS = 1 << 16
-"""Number of reason codes of a rule: for a false and an unknown condition, with each missing input."""
+"""Number of reason codes of a rule: condition false, condition unknown, and one for each missing input."""
 CODES = MAX_RULES * DETAILS
 """Number of reason codes of a policy."""
 FALSE = 1
@@ -40,7 +40,7 @@ LONGEST_TEXT = 80
 MOST_MISSING = 1024
 """Maximum number of missing inputs that a policy distinguishes; beyond it, the keys of inputs are ignored."""
 FINE = 2**31 - 1
-"""The code of a condition that is true, larger than every reason code, so that the smallest code decides."""
+"""The code of a true condition; it is larger than every reason code, so that the minimum is the first rejection."""
 Lack = tuple[Input, bool]
 """A missing input, and whether the condition is false because of it; otherwise, the condition is unknown."""
 Values = NDArray[np.float64]
@@ -48,20 +48,20 @@ Values = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FilterRow:
-    """A filter rule with its index in the policy, which can be evaluated on rows."""
+    """A filter rule with its index in the policy, which can be evaluated on nodes."""
 
     place: int
     rule: CompiledFilter
     missing: Interner[Lack]
-    """The missing inputs found in the policy's conditions, with their numbers."""
+    """The missing inputs found so far in the policy's conditions, each with a number."""
 
     @property
     def root(self) -> Typed:
-        """The expression graph of the rule's condition."""
+        """The compiled condition of the rule, as an expression graph."""
         return self.rule.require.root
 
     def result(self, frame: Frame) -> Codes:
-        """Return for each row the reason code of the filter; FINE if the condition is true.
+        """Return for each node the reason code of the filter; FINE if the condition is true.
 
         Shapes: (R,) int32, FINE if the condition is true.
         """
@@ -97,17 +97,17 @@ class FilterRow:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreRow:
-    """A score rule that can be evaluated on rows."""
+    """A score rule that can be evaluated on nodes."""
 
     rule: CompiledScore
 
     @property
     def root(self) -> Typed:
-        """The expression graph of the rule's value."""
+        """The compiled value of the rule, as an expression graph."""
         return self.rule.value.root
 
     def values(self, frame: RuleFrame) -> Values:
-        """Return the values of the rule on rows, before normalizing.
+        """Return the values of the rule on nodes, before normalizing.
 
         Shapes: (R,), NaN if the rule has no value.
         """
@@ -115,11 +115,11 @@ class ScoreRow:
         return value if value.shape else np.full(frame.rows, value, np.float64)
 
     def result(self, frame: RuleFrame) -> Values:
-        """Return the weighted scores of the rule on rows. Shapes: (R,)."""
+        """Return the weighted scores of the rule on nodes. Shapes: (R,)."""
         return self.part(self.values(frame))
 
     def part(self, values: Values) -> Values:
-        """Return the weighted scores of values: missing values are replaced, and values are clipped to 0 to 100.
+        """Return weighted scores for the rule's values: missing values are replaced, then clipped to 0 to 100.
 
         Clipping replaces NaN by 0. Without any node, a value that cannot be missing may be NaN as well.
 
@@ -145,11 +145,11 @@ class FilterStack:
     def __init__(self, rules: Sequence[FilterRow]) -> None:
         self._rules = rules
         self.root = stack([rule.root for rule in rules])
-        """The expression graph of all conditions."""
+        """The compiled conditions of all rules, as one expression graph."""
         self._failed = np.array([[rule.place * DETAILS + FALSE] for rule in rules], np.int32)
 
     def result(self, frame: Frame) -> Codes:
-        """Return the reason codes of each rule on rows.
+        """Return the reason codes of each rule on each node.
 
         Shapes: (G, R), or (G, 1) if the codes are the same for every row.
         """
@@ -173,43 +173,43 @@ class ScoreStack:
 
     def __init__(self, rules: Sequence[ScoreRow]) -> None:
         self.root = stack([rule.root for rule in rules])
-        """The expression graph of all rules."""
+        """The compiled expressions of all rules, as one expression graph."""
         missing = [[rule.rule.missing] for rule in rules]
         self._missing = np.array(missing, np.float64) if any(one for [one] in missing) else None
-        """The values of the `missing` arms; None if all are 0. Shapes: (G, 1)."""
+        """The scores of nodes for which a rule has no value (`missing`); None if all are 0. Shapes: (G, 1)."""
         self._weights = np.array([[rule.rule.weight] for rule in rules], np.float64)
 
     def values(self, frame: Frame) -> Values:
-        """Return the values of each rule on rows, before normalizing.
+        """Return the values of each rule on each node, before normalizing.
 
         Shapes: (G, R), or a shape that broadcasts to it if values are equal.
         """
         return np.asarray(evaluate_columns(self.root, frame), np.float64)
 
     def result(self, frame: Frame) -> Values:
-        """Return the weighted scores of each rule on rows. Shapes: (G, R) or (G, 1)."""
+        """Return the weighted scores of each rule on each node. Shapes: (G, R) or (G, 1)."""
         return self.part(self.values(frame))
 
     def part(self, values: Values) -> Values:
-        """Return the weighted scores of values: missing values are replaced, and values are clipped to 0 to 100."""
+        """Return weighted scores for the rules' values: missing values are replaced, then clipped to 0 to 100."""
         filled = values if self._missing is None else np.where(np.isnan(values), self._missing, values)
         return self._weights * np.minimum(np.fmax(filled, 0.0), 100.0)
 
 
 class RuleEvaluator:
-    """Evaluates rules together: common parts once, and on few rows all rules of equal shape in one operation."""
+    """Evaluates rules together: common parts once, and on few nodes all rules of equal shape in one operation."""
 
     def __init__(self, rules: Sequence[RuleRow]) -> None:
         self._rules = rules
 
     @cached_property
     def batch(self) -> Batch:
-        """Evaluates the graphs of all rules on many rows."""
+        """Evaluates the expression graphs of all rules on many nodes."""
         return Batch([rule.root for rule in self._rules])
 
     @cached_property
     def stacks(self) -> tuple[list[tuple[FilterStack | ScoreStack, NDArray[np.intp]]], Batch]:
-        """The rules in stacks of equal shape, with their indices, and the graphs of the stacks."""
+        """The rules in stacks (rules of equal shape), each with its rules' indices; and the graphs of the stacks."""
         places: dict[type, list[int]] = {FilterRow: [], ScoreRow: []}
         for place, rule in enumerate(self._rules):
             places[type(rule)].append(place)
@@ -225,7 +225,7 @@ class RuleEvaluator:
 
 
 def filter_rows(rules: Sequence[CompiledFilter], before: Sequence[FilterRow] = ()) -> tuple[FilterRow, ...]:
-    """Return a policy's filter rules with their indices; rules that an earlier generation has, too, are reused.
+    """Return a policy's filter rules with their indices; reuse equal rules of an earlier generation.
 
     Args:
         rules: The rules.
@@ -240,13 +240,13 @@ def filter_rows(rules: Sequence[CompiledFilter], before: Sequence[FilterRow] = (
 
 
 def score_rows(rules: Sequence[CompiledScore], before: Sequence[ScoreRow] = ()) -> tuple[ScoreRow, ...]:
-    """Return a policy's score rules; rules that an earlier generation has, too, are reused."""
+    """Return a policy's score rules; reuse equal rules of an earlier generation."""
     same = {row.rule.name: row for row in before}
     return tuple(row if (row := same.get(rule.name)) and row.rule == rule else ScoreRow(rule) for rule in rules)
 
 
 def plugin_codes(codes: Codes) -> Codes:
-    """Replace FINE by 0 in an array of codes, which is changed and returned.
+    """Replace FINE by 0 in an array of codes; change and return the array.
 
     Shapes: any, the same.
     """
@@ -265,7 +265,7 @@ def as_slice(places: NDArray[np.intp]) -> Rows:
 
 
 def reason(policy: str, rows: Sequence[FilterRow], code: int) -> Status:
-    """Return the status that a reason code of a policy stands for."""
+    """Return the rejection status that a reason code of a policy stands for."""
     position, detail = divmod(code - 1, DETAILS)
     row = rows[position]
     text = f"policy {policy}/{row.rule.name}: {_explanation(row, detail + 1)}"

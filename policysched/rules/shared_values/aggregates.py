@@ -1,4 +1,4 @@
-"""Aggregates over nodes, such as `sum(x) by key`, which are updated when their inputs change.
+"""Aggregates over nodes in expressions, such as `sum(x) by key`, which are updated when their inputs change.
 
 A domain is the set of nodes with one value of the key, such as a zone or a rack. Counts, sums and means of whole
 numbers are adjusted by the changed rows: a placement changes one row of one domain. Other aggregates are recomputed if
@@ -29,23 +29,23 @@ from policysched.state.tables.domains import Grouping
 from policysched.state.tables.interner import MISSING
 
 EXACT: Final = float(2**52)
-"""Magnitude of sums below which whole numbers are added and subtracted exactly as floats."""
+"""Limit of the sum of absolute values up to which whole numbers are added and subtracted exactly as floats."""
 FEW: Final = 64
-"""Maximum number of changed rows for which sums are adjusted; for more, the aggregate is recomputed."""
+"""Maximum number of changed nodes for which sums are adjusted; for more, the aggregate is recomputed."""
 ARRAYS_PER_AGGREGATE: Final = 3
-"""Number of arrays with one element per row, of an aggregate or pod counter."""
+"""Number of arrays with one element per node in an aggregate or pod counter."""
 _ADDED: Final = frozenset({Op.COUNT_NODES, Op.SUM_NODES, Op.AVG_NODES})
 _SUMMED: Final = frozenset({Op.SUM_NODES, Op.AVG_NODES})
 _EXTREMES: Final = frozenset({Op.MIN_NODES, Op.MAX_NODES})
 
 
 def evaluation_context(cluster: Cluster) -> EvaluationContext:
-    """Return a context that evaluates expression graphs on a cluster."""
+    """Return a context that evaluates expressions on a cluster."""
     return EvaluationContext(cluster, aggregate_at, pod_aggregate_at)
 
 
 def aggregate_at(context: EvaluationContext, node: Typed, pod: PodInputs, rows: Rows) -> Floats | float:
-    """Return the value of an aggregate for rows.
+    """Return the value of an aggregate for each of the given nodes.
 
     Shapes: (R,) if the aggregate has a key.
     """
@@ -55,7 +55,7 @@ def aggregate_at(context: EvaluationContext, node: Typed, pod: PodInputs, rows: 
 def changed_aggregate_at(
     context: EvaluationContext, node: Typed, pod: PodInputs, rows: Rows, row: int, changed: RuleFrame
 ) -> Floats | float:
-    """Return the value of an aggregate on rows as if one row had changed.
+    """Return the value of an aggregate for each of the given nodes, as if one node had changed.
 
     Args:
         context: The context.
@@ -74,7 +74,7 @@ def changed_aggregate_at(
 def changed_aggregates_at(
     context: EvaluationContext, node: Typed, pod: PodInputs, rows: RowNumbers, changed: RuleFrame
 ) -> Floats | None:
-    """Return for each row the value of an aggregate as if only this row had changed.
+    """Return for each node the value of an aggregate, as if only this node had changed.
 
     Args:
         context: The context.
@@ -90,7 +90,7 @@ def changed_aggregates_at(
 
 
 def hold(context: EvaluationContext, roots: Iterable[Typed], pod: PodInputs) -> tuple[object, ...]:
-    """Return objects that keep the counters, aggregates, ages and metrics of expressions alive while referenced."""
+    """Return objects that keep pod counters, aggregates, ages and metrics of expressions cached while referenced."""
     kept = [cached_parts(root) for root in roots]
     held: list[object] = [
         counter(context, node, pod) for nodes, _ in kept for node in nodes if node.op in POD_AGGREGATES
@@ -105,13 +105,13 @@ def hold(context: EvaluationContext, roots: Iterable[Typed], pod: PodInputs) -> 
 
 
 def own_arrays(roots: Iterable[Typed], pod: PodInputs) -> int:
-    """Return the number of arrays of expressions that read the pod and thus belong to one pod class."""
+    """Return the number of arrays that expressions use for values which read the pod, and so are not shared."""
     nodes = {node for root in roots for node in cached_parts(root)[0]}
     return ARRAYS_PER_AGGREGATE * sum(bool(pod.key(node.inputs)) for node in nodes)
 
 
 def domains_of(context: EvaluationContext, key: Typed, pod: PodInputs) -> AggregateDomains:
-    """Return the domains of a `by` key, which are cached while they are referenced."""
+    """Return the domains (groups of nodes) of a `by` key, which are cached while they are referenced."""
     about = pod if pod.key(key.inputs) else context.no_pod
     place = ("domains", key, namespaces_stamp(context, key))
     found: AggregateDomains | None = about.found.get(place)
@@ -121,7 +121,7 @@ def domains_of(context: EvaluationContext, key: Typed, pod: PodInputs) -> Aggreg
 
 
 def _aggregate(context: EvaluationContext, node: Typed, pod: PodInputs) -> Aggregate:
-    """Return an aggregate for all pods with equal values of its inputs, cached while it is referenced."""
+    """Return an aggregate that all pods with equal values of its inputs share, cached while it is referenced."""
     place = (node, namespaces_stamp(context, node))
     found: Aggregate | None = pod.found.get(place)
     if found is not None:
@@ -155,9 +155,9 @@ class AggregateDomains(Grouping):
         self._context = context
         self._changes = InputChanges(key, pod, context)
         self.heads: RowNumbers = NO_ROWS
-        """One row of each domain. Shapes: (D,)."""
+        """The row number of one node of each domain. Shapes: (D,)."""
         self.none: NDArray[np.bool_] = np.zeros(0, np.bool_)
-        """Mask of the domain of nodes for which the key has no value. Shapes: (D,)."""
+        """Mask of the domain of the nodes for which the key has no value. Shapes: (D,)."""
 
     @property
     def count(self) -> int:
@@ -165,7 +165,7 @@ class AggregateDomains(Grouping):
         return self.heads.size
 
     def refresh(self) -> None:
-        """Compute the domains again if their inputs changed; `stamp` increases only if a domain changed."""
+        """Recompute the domains if their inputs changed; `stamp` increases only if a domain changed."""
         capacity = self._context.cluster.nodes.columns.capacity
         if self._changes.is_current() and self.of_row.size == capacity:
             return
@@ -213,7 +213,7 @@ class Aggregate:
         self._others: Floats | None = None
 
     def at(self, rows: Rows) -> Floats | float:
-        """Return the value of the aggregate on rows.
+        """Return the value of the aggregate for each of the given nodes.
 
         Shapes: (R,) if the aggregate has a key.
         """
@@ -221,7 +221,7 @@ class Aggregate:
         return float(self._found[0]) if self._domains is None else self._found[self._domains.of_row[rows]]
 
     def changed_at(self, rows: Rows, row: int, changed: RuleFrame) -> Floats | float:
-        """Return the value of the aggregate on rows as if one row had changed."""
+        """Return the value of the aggregate for each of the given nodes, as if one node had changed."""
         self._refresh()
         domain = 0 if self._domains is None else int(self._domains.of_row[row])
         value = self._changed_domain(domain, row, changed)
@@ -241,7 +241,7 @@ class Aggregate:
         return values
 
     def changed_each(self, rows: RowNumbers, changed: RuleFrame) -> Floats | None:
-        """Return for each row the value of the aggregate as if only this row had changed."""
+        """Return for each node the value of the aggregate, as if only this node had changed."""
         self._refresh()
         if not self._is_local or self._keys_read_pods():
             return None
@@ -259,7 +259,7 @@ class Aggregate:
         return values
 
     def _summed_each(self, rows: RowNumbers, changed: RuleFrame) -> Floats | None:
-        """Return for each row the sum or mean of its domain as if only this row had changed, also for fractions.
+        """Return for each node the sum or mean of its domain, as if only this node had changed, also for fractions.
 
         Shapes: (R,). Missing: None if magnitudes differ too much for exact sums.
         """
@@ -273,7 +273,7 @@ class Aggregate:
         return sums_with_one_changed(self._node, of, 1 if domains is None else domains.count, before, places, now)
 
     def _extremes_of_others(self) -> Floats:
-        """Return for each row the minimum or maximum of its domain without the row; cached until an input changes.
+        """Return for each node the minimum or maximum of the other nodes of its domain; cached until an input changes.
 
         Shapes: (C,). Missing: NaN.
         """
@@ -291,7 +291,7 @@ class Aggregate:
         return any(ABOUT_PODS & aspects_read(key.inputs) for key in self._node.args)
 
     def _changed_domain(self, domain: int, row: int, changed: RuleFrame) -> float | None:
-        """Return the value of a domain as if one of its rows had changed; None if all rows have to be evaluated."""
+        """Return the value of a domain as if one of its nodes had changed; None if all nodes have to be evaluated."""
         if not self._is_local or self._keys_read_pods():
             return None
         if self._sums is not None:
@@ -315,7 +315,7 @@ class Aggregate:
             self._domains_stamp = domains
 
     def _adjust(self) -> bool:
-        """Adjust the sums by the changed rows; return False if the aggregate has to be recomputed instead."""
+        """Adjust the sums by the changed nodes; return False if the aggregate has to be recomputed instead."""
         rows, sums = self._changes.rows, self._sums
         if sums is None or rows is None or rows.size > FEW or self._changes.changed_aspects & Aspect.PRESENCE:
             return False
@@ -344,14 +344,14 @@ class Aggregate:
         self._found = by_row[self._domains.heads]
 
     def _rows(self) -> Rows:
-        """Return the rows to evaluate: all nodes, or one node for each group with equal inner values."""
+        """Return the nodes to evaluate: all, or one of each group that has equal values of the inner expression."""
         if self._inner_domains is None or not self._context.cluster.nodes.count:
             return self._context.everything()
         self._inner_domains.refresh()
         return self._inner_domains.heads
 
     def _new_sums(self, rows: Rows, frame: RuleFrame) -> WholeSums | None:
-        """Return sums that later changes can adjust; None unless each row contributes a whole number of its own."""
+        """Return sums that later changes can adjust; None unless each node contributes a whole number of its own."""
         if not self._adds:
             return None
         capacity = self._context.cluster.nodes.columns.capacity
@@ -368,7 +368,7 @@ class Aggregate:
 
 
 class WholeSums:
-    """Exact sums of whole numbers for each domain of an aggregate, and for a mean also the counts."""
+    """Exact sums of whole numbers for each domain (group of nodes) of an aggregate; for a mean, also the counts."""
 
     __slots__ = ("_node", "_parts", "_size")
 
@@ -379,7 +379,7 @@ class WholeSums:
         """The sum of the magnitudes of all contributions."""
 
     def fill(self, rows: Rows, frame: RuleFrame) -> bool:
-        """Set the contributions of rows; return whether all are whole numbers small enough for exact sums."""
+        """Set the contributions of given nodes; return whether all are whole numbers small enough for exact sums."""
         now = self._adding(frame)
         self._size += float(np.abs(now[0]).sum() - np.abs(self._parts[0].added[rows]).sum())
         if np.count_nonzero(now != np.rint(now)) or not self._size < EXACT:
@@ -389,12 +389,12 @@ class WholeSums:
         return True
 
     def changed(self, row: int, domain: int, frame: RuleFrame) -> float | None:
-        """Return the aggregate of a domain as if one row had changed; None if the sum would not be exact."""
+        """Return the aggregate of a domain as if one node had changed; None if the sum would not be exact."""
         found = self.changed_each(np.array([row]), np.array([domain]), frame)
         return None if found is None else found.item(0)
 
     def changed_each(self, rows: RowNumbers, domains: NDArray[np.intp], frame: RuleFrame) -> Floats | None:
-        """Return for each row the aggregate of its domain as if only this row had changed.
+        """Return for each node the aggregate of its domain, as if only this node had changed.
 
         Shapes: (R,).
         Missing: None if an aggregate would not stay exact.
@@ -421,7 +421,7 @@ class WholeSums:
         return found
 
     def _adding(self, frame: RuleFrame) -> Floats:
-        """Return the contributions of rows to each sum. Shapes: (K, R) with K 2 for a mean, else 1."""
+        """Return what each node contributes to each sum. Shapes: (K, R) with K 2 for a mean, else 1."""
         value: Any = evaluate_columns(self._node.inner[0], frame)
         if self._node.op is Op.COUNT_NODES:
             true: Floats = as_column(np.asarray(value[0], np.float64), frame.rows)[None]
@@ -433,7 +433,7 @@ class WholeSums:
 
 
 def _largest_of_others(values: Floats, domains: NDArray[np.intp]) -> Floats:
-    """Return for each row the largest value of the other rows in its domain, or NaN. Shapes: (R,)."""
+    """Return for each node the largest value of the other nodes in its domain, or NaN. Shapes: (R,)."""
     present = np.where(np.isnan(values), -math.inf, values)
     order = np.lexsort((present, domains))
     two = np.full((2, int(domains.max(initial=-1)) + 1), -math.inf)
@@ -447,18 +447,18 @@ def _largest_of_others(values: Floats, domains: NDArray[np.intp]) -> Floats:
 
 
 def _is_local(node: Typed) -> bool:
-    """Return whether a row's contribution to an aggregate depends on this row only."""
+    """Return whether a node's contribution to an aggregate depends on this node only."""
     [inner] = node.inner
     return inner.local and not any(_is_elsewhere(item) for item in inner.inputs)
 
 
 def _is_elsewhere(item: Input) -> bool:
-    """Return whether a change of one row can change an input on other rows: counts over the cluster, image sizes."""
+    """Return whether a change of a node can change an input on other nodes: counts over the cluster, image sizes."""
     return (item.root, item.path[0]) in VOLATILE or item.path[0] == "image_bytes"
 
 
 def _inner_domains(node: Typed, pod: PodInputs, context: EvaluationContext) -> AggregateDomains | None:
-    """Return groups of nodes with equal inner values of a minimum or maximum, of which one node is evaluated.
+    """Return groups of nodes that contribute equal values to a minimum or maximum; one node of each is evaluated.
 
     Missing: None if all rows have to be evaluated.
     """
@@ -470,12 +470,12 @@ def _inner_domains(node: Typed, pod: PodInputs, context: EvaluationContext) -> A
 
 
 def as_column(value: NDArray[Any], rows: int) -> NDArray[Any]:
-    """Return a value as a column with one element for each row; a single value is repeated. Shapes: -> (R,)."""
+    """Return a value as an array with one element for each node; a single value is repeated. Shapes: -> (R,)."""
     return value if value.shape == (rows,) else np.broadcast_to(value, (rows,))
 
 
 def _codes(value: object) -> NDArray[np.integer]:
-    """Return the values of a `by` key as integer codes; a single text for all rows gets an arbitrary code."""
+    """Return the values of a `by` key as integer codes; a single text for all nodes gets an arbitrary code."""
     if isinstance(value, np.ndarray):
         return value
     return np.asarray(MISSING if value is None else 0)

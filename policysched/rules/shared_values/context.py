@@ -1,4 +1,4 @@
-"""`EvaluationContext`: caches inputs and values of expression parts, for all policies.
+"""`EvaluationContext`: evaluates expressions of all policies on a cluster, with caches of inputs and values.
 
 One frame serves all programs for the same rows and pod class; its memo makes equal sub-expressions run once. The
 context exists as long as its policies. Values of a pod class are dropped with the last plugin state that references
@@ -47,7 +47,7 @@ class EvaluationContext:
         self.no_pod = PodInputs(None, cluster)
         """The inputs for rules that do not read the pod."""
         self.aggregates: weakref.WeakValueDictionary[Hashable, Any] = weakref.WeakValueDictionary()
-        """The aggregates by graph node and values of the pod's inputs, cached while they are referenced."""
+        """The aggregates by expression and values of the pod's inputs, cached while they are referenced."""
         self._inputs: tuple[Pod, object, PodInputs] | None = None
         self._frames: dict[bool, tuple[object, PodInputs, dict[Hashable, RuleFrame]]] = {}
         self._changes: tuple[int, dict[tuple[int, int], tuple[RowNumbers | None, int]]] = (-1, {})
@@ -55,7 +55,7 @@ class EvaluationContext:
 
     @property
     def stamp(self) -> object:
-        """A stamp that changes whenever an input of an expression may have changed."""
+        """A value that changes whenever an input of an expression may have changed."""
         cluster = self.cluster
         groups = cluster.pod_groups
         return (
@@ -68,14 +68,14 @@ class EvaluationContext:
         )
 
     def inputs(self, pod: Pod) -> PodInputs:
-        """Return the inputs of a pod at the cluster's time; cached until the stamp changes."""
+        """Return the inputs of a pod at the cluster's time; cached until `stamp` changes."""
         stamp = self.stamp
         if self._inputs is None or self._inputs[0] is not pod or self._inputs[1] != stamp:
             self._inputs = (pod, stamp, PodInputs(pod, self.cluster))
         return self._inputs[2]
 
     def frame(self, pod: PodInputs, rows: Rows) -> RuleFrame:
-        """Return a frame of rows for a pod; cached while the stamp is unchanged and the frame is not too large.
+        """Return the values that expressions read for a pod on given nodes; cached while `stamp` is equal and they fit.
 
         The context caches the frames without a pod and the frames of one pod class, so that the next decision frees
         the arrays of a class.
@@ -91,7 +91,7 @@ class EvaluationContext:
         return frame
 
     def plain(self, pod: PodInputs) -> RuleFrame:
-        """Return a frame without rows, for values that depend only on the pod; later frames reuse these values."""
+        """Return a frame (values that expressions read) without nodes; later frames of the pod reuse its values."""
         frame = RuleFrame(self, pod)
         frame.memo = pod.scalars
         return frame
@@ -102,7 +102,7 @@ class EvaluationContext:
         return tuple(comparable(evaluate_columns(node, frame)) for node in nodes)
 
     def seed(self, pod: PodInputs, roots: Iterable[Typed]) -> None:
-        """Evaluate the parts of expressions that depend only on the pod, for all later frames of the pod."""
+        """Evaluate the parts of expressions that depend only on the pod; later evaluations for the pod reuse them."""
         frame = self.plain(pod)
         for root in roots:
             for node in plain_scalars(root, timed=pod is self.no_pod):
@@ -113,7 +113,7 @@ class EvaluationContext:
         self.no_pod.scalars.clear()
 
     def changed(self, since: int, reads: int) -> tuple[RowNumbers | None, int]:
-        """Return the rows on which some aspects changed since a journal position, and the changed aspects.
+        """Return the nodes with changes in given aspects, such as labels, since a journal position, and these aspects.
 
         Args:
             since: The position.
@@ -130,7 +130,7 @@ class EvaluationContext:
         return known
 
     def everything(self) -> Rows:
-        """Return the rows of all existing nodes."""
+        """Return the row numbers of all existing nodes."""
         position, nodes = self.cluster.journal.position, self.cluster.nodes
         if self._everything[0] != position:
             full = nodes.count == nodes.size
@@ -140,7 +140,7 @@ class EvaluationContext:
 
 
 class RuleFrame:
-    """The values that expressions read on some rows of the cluster for a pod; it caches values of expression parts."""
+    """The values that expressions read on some nodes for a pod (a frame); it caches values of expression parts."""
 
     __slots__ = ("_context", "_pod", "feasible", "memo", "rows", "selected", "strings")
 
@@ -156,7 +156,7 @@ class RuleFrame:
         self.memo: dict[Any, Any] = dict(pod.scalars)
 
     def over(self, rows: Rows) -> RuleFrame:
-        """Return a frame of the same pod for other rows."""
+        """Return the values that expressions read (a frame) for the same pod on other nodes."""
         return RuleFrame(self._context, self._pod, rows)
 
     def has_room(self, steps: int = 0) -> bool:
@@ -184,7 +184,7 @@ class RuleFrame:
         return self._context.cluster.time.seconds
 
     def column(self, item: Input, /) -> NDArray[Any]:
-        """Return the values of a `node.` or `metrics.` input on the rows."""
+        """Return the values of a `node.` or `metrics.` input on the nodes of the frame."""
         return node_column(self._context.cluster, self._pod.given, item, self.selected)
 
     def scalar(self, item: Input, /) -> Scalar | Floats:
@@ -192,21 +192,21 @@ class RuleFrame:
         return self._pod.value(item)
 
     def aggregate(self, node: Typed, /) -> Floats | float:
-        """Return the value of an aggregate over nodes for the rows."""
+        """Return the value of an aggregate over nodes for each node of the frame."""
         return self._context.aggregate(self._context, node, self._pod, self.selected)
 
     def pod_aggregate(self, node: Typed, /) -> Floats:
-        """Return the value of an aggregate over the placed pods of each row."""
+        """Return the value of an aggregate over the placed pods of each node."""
         return self._context.pod_aggregate(self._context, node, self._pod, self.selected)
 
 
 ValuesT = TypeVar("ValuesT", bound=NDArray[np.float64] | float)
 Derive = Callable[[EvaluationContext, Typed, PodInputs, Rows], ValuesT]
-"""Function that returns the values of an aggregate on rows."""
+"""Function that returns the values of an aggregate on given nodes."""
 
 
 def number(program: Program, frame: RuleFrame) -> Floats:
-    """Run a program whose value is a number for each row.
+    """Run a program whose value is a number for each node.
 
     Shapes: (R,), or () if the value is the same for every row.
     Missing: NaN.

@@ -1,4 +1,4 @@
-"""Values computed from aggregates and cluster-wide values, and the rows that their changes affect.
+"""Values computed from aggregates and cluster-wide values, and the nodes that their changes affect.
 
 A rule's result on a row changes if the row changes, which the journal records, or if a derived value of the row
 changes. A derived value is a dependency of the result: `refresh` recomputes it if its inputs changed, and
@@ -28,30 +28,30 @@ from policysched.state.cluster import Cluster
 from policysched.state.tables.interner import MISSING
 
 ARRAYS_PER_DEPENDENCY: Final = 2
-"""Number of arrays with one element per row of a dependency: values and stamps."""
+"""Number of arrays with one element per node in a `Dependency`: values and stamps."""
 
 
 class Dependency(Protocol):
-    """A shared value on which the results of rules on many rows depend."""
+    """A shared value, such as an aggregate, on which the results of rules on many nodes depend."""
 
     @property
     def stamp(self) -> int:
-        """A number that increases whenever the value of a row changes."""
+        """A number that increases whenever the value changes on a node."""
 
     def refresh(self) -> None:
-        """Compute the value again if its inputs changed."""
+        """Recompute the value if its inputs changed."""
 
     def changed_rows(self, since: int) -> Rows:
-        """Return the rows whose value changed since a stamp."""
+        """Return the nodes on which the value changed since `stamp` had a value."""
 
 
 def after(stamps: NDArray[np.int64], since: int) -> RowNumbers:
-    """Return the rows whose stamp is larger than a given stamp."""
+    """Return the nodes whose element in `stamps` is larger than a number."""
     return np.flatnonzero(stamps > since)
 
 
 class DerivedScalar:
-    """A dependency with one value for all rows, which may be missing."""
+    """A shared value (`Dependency`) that is equal for all nodes and may be missing."""
 
     __slots__ = ("__weakref__", "_changes", "_context", "_node", "_pod", "_value", "stamp")
 
@@ -64,7 +64,7 @@ class DerivedScalar:
         self.stamp = 0
 
     def refresh(self) -> None:
-        """Compute the value again if its inputs changed."""
+        """Recompute the value if its inputs changed."""
         if self._changes.is_current():
             return
         frame = self._context.frame(self._pod, NO_ROWS)
@@ -74,12 +74,12 @@ class DerivedScalar:
             self.stamp += 1
 
     def changed_rows(self, since: int) -> Rows:  # noqa: ARG002 - the value of every row changed
-        """Return all rows, because a change of the value applies to every row."""
+        """Return all nodes, because a change of the value applies to every node."""
         return slice(0, self._context.cluster.nodes.size)
 
 
 class DerivedColumn:
-    """A dependency with a value for each row that depends on other rows, such as whether a domain is below a limit.
+    """A value for each node that depends on other nodes, such as whether a domain is below a limit (a `Dependency`).
 
     An aggregate changes with most placements; the value that a rule computes from it rarely does. A value that is
     missing for a new reason has changed, because the results of rows contain the reason.
@@ -96,16 +96,16 @@ class DerivedColumn:
         key = key_of(node)
         self._domains = domains_of(context, key, pod) if key is not None else None
         self._domains_stamp, self._of_row = -1, NO_ROWS
-        """The stamp of the domains for which the values were computed, and the domain of each row at this stamp."""
+        """The stamp of the domains for which the values were computed, and the domain of each node at that time."""
         self._strings_stamp = -1
-        """The stamp of the interner for which the string codes in the values are valid."""
+        """The stamp of the string table for which the string codes in the values are valid."""
         self._values: NDArray[np.int64] = np.zeros(0, np.int64)
-        """One value for each domain if all aggregates have the same key, else one value for each row."""
+        """One value for each domain if all aggregates have the same key, else one value for each node."""
         self._stamps: NDArray[np.int64] = np.zeros(0, np.int64)
         self.stamp = 0
 
     def refresh(self) -> None:
-        """Compute the values again if their inputs changed."""
+        """Recompute the values if their inputs changed."""
         if self._domains is not None:
             self._domains.refresh()
         domains = self._domains.stamp if self._domains is not None else -1
@@ -125,7 +125,7 @@ class DerivedColumn:
             self._of_row = self._domains.of_row
 
     def changed_rows(self, since: int) -> Rows:
-        """Return the rows whose value changed since a stamp."""
+        """Return the nodes on which the value changed since `stamp` had a value."""
         return after(self._stamps[: self._context.cluster.nodes.size], since)
 
     def _compute(self) -> NDArray[np.int64]:
@@ -140,7 +140,7 @@ class DerivedColumn:
         return values
 
     def _compare(self, values: NDArray[np.int64]) -> None:
-        """Set the next stamp for the rows whose value changed."""
+        """Mark the nodes whose value changed with the next value of `stamp`."""
         before, domains = self._values, self._domains
         if domains is not None and domains.stamp != self._domains_stamp:
             before, values, domains = before[self._of_row], values[domains.of_row], None
@@ -151,7 +151,7 @@ class DerivedColumn:
 
 
 class ImageSizes:
-    """A dependency on the sizes of images, which a change of any node may change for the pods of every node."""
+    """The sizes of images as a `Dependency`: a change of one node may change them for pods on every node."""
 
     __slots__ = ("_cluster", "stamp")
 
@@ -160,16 +160,16 @@ class ImageSizes:
         self.stamp = cluster.images.stamp
 
     def refresh(self) -> None:
-        """Set the stamp to the stamp of the image sizes."""
+        """Set `stamp` to the current stamp of the image sizes."""
         self.stamp = self._cluster.images.stamp
 
     def changed_rows(self, since: int) -> Rows:  # noqa: ARG002 - every row may be affected
-        """Return all rows, because a change of an image size may affect every row."""
+        """Return all nodes, because a change of an image size may affect every node."""
         return slice(0, self._cluster.nodes.size)
 
 
 def _distinguishing(node: Typed, frame: RuleFrame) -> NDArray[np.int64]:
-    """Return whole numbers that are equal only for equal values of an expression and equal reasons if missing."""
+    """Return whole numbers that are equal only for equal values of an expression, or equal reasons if missing."""
     value = evaluate_columns(node, frame)
     if isinstance(value, tuple):
         value = value[0]
@@ -185,7 +185,7 @@ def _distinguishing(node: Typed, frame: RuleFrame) -> NDArray[np.int64]:
 
 
 class AffectedRows:
-    """The rows that a change affects: the changed rows, and the rows on which the value of a dependency changed."""
+    """The nodes that a change affects: the changed nodes, and nodes on which a shared value (`Dependency`) changed."""
 
     __slots__ = ("_stamps", "dependencies")
 
@@ -196,7 +196,7 @@ class AffectedRows:
         self._stamps = [one.stamp for one in dependencies]
 
     def extend(self, rows: Rows) -> Rows:
-        """Return changed rows and the rows whose dependencies changed; the same object if no row is added."""
+        """Return changed nodes and nodes whose shared values changed; the same object if no node is added."""
         found = [rows]
         for index, one in enumerate(self.dependencies):
             one.refresh()
@@ -207,7 +207,7 @@ class AffectedRows:
 
 
 def together(found: Sequence[Rows]) -> Rows:
-    """Return the union of sets of rows; a slice of all rows if one set is a slice."""
+    """Return the union of sets of nodes; a slice of all nodes if one set is a slice."""
     whole = next((rows for rows in found if isinstance(rows, slice)), None)
     if whole is not None:
         return whole
@@ -216,7 +216,7 @@ def together(found: Sequence[Rows]) -> Rows:
 
 
 def dependencies_of(context: EvaluationContext, roots: Iterable[Typed], pod: PodInputs) -> list[Dependency]:
-    """Return the shared values on which expressions depend."""
+    """Return the shared values, such as aggregates, on which expressions depend."""
     roots = list(roots)
     found: list[Dependency] = [
         _derived(context, node, pod) for node in shared_parts(roots, timed=pod is context.no_pod)

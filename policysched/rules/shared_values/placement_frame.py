@@ -10,7 +10,7 @@ from policysched.rules.shared_values.context import EvaluationContext, Floats, R
 
 
 class PlacementFrame(RuleFrame):
-    """A frame whose rows are the nodes of a placement; rules of `spec.placement` have one value for all rows.
+    """The values that placement rules read for a placement (a frame); each rule has one value for all its nodes.
 
     Args:
         context: The context of the policies on the cluster.

@@ -1,4 +1,4 @@
-"""The aggregates `node.pods.*`, read from pod counters, or computed from the pods if there can be no counter.
+"""The aggregates `node.pods.*`: read from pod counters (numbers by node), or computed from pods without a counter.
 
 Most of these aggregates depend on the placed pod alone, or on the placed pod and the scheduled pod. The state has
 counters for them, and a placement changes one element of a counter. An aggregate that reads other inputs (the pod's
@@ -41,13 +41,13 @@ _WHOLE = frozenset((Op.INPUT, Op.ADD, Op.SUBTRACT, Op.ONLY, Op.IF, Op.ABS, Op.RO
                     Op.LEAST, Op.GREATEST, Op.CLAMP, Op.MULTIPLY))  # fmt: skip
 PODS = int(Aspect.PODS)
 MANY = 32
-"""Number of kinds of placed pods above which their weights are computed with arrays instead of one by one."""
+"""Number of sets of equal placed pods above which weights are computed with arrays instead of one by one."""
 _NOTHING = object()
 """A value that no placed pod has."""
 
 
 def counter(context: EvaluationContext, node: Typed, pod: PodInputs) -> PodCounter | None:
-    """Return the pod counter of an aggregate over pods, which is cached while it is referenced.
+    """Return the pod counter (count by node) of an aggregate over pods, which is cached while it is referenced.
 
     Missing: None if pods of one signature may have different weights, so that a read has to compute the aggregate.
     """
@@ -61,7 +61,7 @@ def counter(context: EvaluationContext, node: Typed, pod: PodInputs) -> PodCount
 
 
 def pod_aggregate_at(context: EvaluationContext, node: Typed, pod: PodInputs, rows: Rows) -> Floats:
-    """Return the value of an aggregate over the pods of each row.
+    """Return the value of an aggregate over the pods of each node.
 
     Shapes: (R,).
     Cost: O(rows), or O(pods on the rows) without a counter.
@@ -71,7 +71,7 @@ def pod_aggregate_at(context: EvaluationContext, node: Typed, pod: PodInputs, ro
 
 
 def namespaces_stamp(context: EvaluationContext, node: Typed) -> int:
-    """Return the stamp of all namespaces' labels if an expression reads them, else 0."""
+    """Return a number that changes with labels of namespaces if an expression reads them, else 0."""
     return context.cluster.namespaces_stamp if reads_namespaces(node) else 0
 
 
@@ -90,7 +90,7 @@ def _make_counter(node: Typed, pod: PodInputs, cluster: Cluster) -> PodCounter |
 
 
 def _demand(node: Typed, pod: PodInputs, cluster: Cluster) -> Demand | None:
-    """Return a text that each pod which an aggregate counts must have; other pods are skipped.
+    """Return a text that every pod which an aggregate counts has, such as a label value; other pods are skipped.
 
     Missing: None if the aggregate's condition does not require such a text.
     """
@@ -104,7 +104,7 @@ def _demand(node: Typed, pod: PodInputs, cluster: Cluster) -> Demand | None:
 
 @per_graph
 def _equality(node: Typed) -> tuple[Input, Typed] | None:
-    """Return the input of a placed pod, and the expression that it must equal; None if no equality is required.
+    """Return the input of a placed pod and the expression that it must equal; None if there is no such equality.
 
     The graph does not read the placed pod.
     """
@@ -124,7 +124,7 @@ def _equality(node: Typed) -> tuple[Input, Typed] | None:
 
 
 def _text_of_peer(node: Typed) -> Input | None:
-    """Return the input that an expression consists of if it is a text shared by pods of a signature, else None."""
+    """Return the only input of an expression if it is a text that equal placed pods share, else None."""
     item = node.data
     if node.op is not Op.INPUT or not isinstance(item, Input) or node.type.kind is not Kind.STRING:
         return None
@@ -133,7 +133,7 @@ def _text_of_peer(node: Typed) -> Input | None:
 
 
 def _alike(node: Typed, pod: PodInputs, cluster: Cluster) -> Alike | None:
-    """Return how placed pods of equal weight in an aggregate are grouped, and how their weights are computed.
+    """Return how placed pods with equal weight in an aggregate are grouped, and how their weights are computed.
 
     Missing: None if a key is computed, so that the values are not known in advance.
     """
@@ -152,7 +152,7 @@ def _alike(node: Typed, pod: PodInputs, cluster: Cluster) -> Alike | None:
 
 
 def _count(node: Typed, pod: PodInputs, context: EvaluationContext, rows: Rows) -> Floats:
-    """Return the value of an aggregate over the pods of rows, computed without a pod counter. Shapes: (R,)."""
+    """Return the value of an aggregate over the pods of nodes, computed without a pod counter. Shapes: (R,)."""
     cluster = context.cluster
     places = np.arange(cluster.nodes.columns.capacity)[rows]
     if places.size > cluster.nodes.size // 2:
@@ -176,7 +176,7 @@ class PodAlone:
         return self._pod.value(item)
 
     def _never_read(self) -> Any:
-        """Raise an error, because pod counters read neither the time nor other rows."""
+        """Raise an error, because pod counters read neither the time nor nodes."""
         raise AssertionError
 
     now: Any = property(_never_read)
@@ -187,7 +187,7 @@ class PodAlone:
 
 
 class Peer(PodAlone):
-    """The inputs of a placed pod for the scalar interpreter, without fields in which pods of a signature differ."""
+    """The inputs of a placed pod for the scalar interpreter, without fields in which equal pods may differ."""
 
     __slots__ = ("_cluster", "_placed")
 
@@ -202,7 +202,7 @@ class Peer(PodAlone):
 
 
 class PeerFrame:
-    """A frame with one row for each of some placed pods."""
+    """The values that expressions read for placed pods (a frame), with one row for each pod."""
 
     def __init__(self, slots: NDArray[np.int64], pod: PodInputs, context: EvaluationContext) -> None:
         cluster = context.cluster
@@ -257,7 +257,7 @@ class PeerFrame:
 
 
 class KindFrame:
-    """A frame with one row per placed pod, without fields in which pods of a signature differ."""
+    """The values that pod counters read for placed pods (a frame), without fields in which equal pods may differ."""
 
     def __init__(self, placed: Sequence[PlacedPod], pod: PodInputs, cluster: Cluster) -> None:
         self._placed, self._pod, self._cluster = placed, pod, cluster
@@ -319,7 +319,7 @@ def _distinct_texts(
 
 
 class VictimFrame(PeerFrame):
-    """A frame with one row per possible victim of preemption (`victim.`)."""
+    """The values that expressions read for possible victims of preemption (a frame), with one row for each pod."""
 
     def pod_aggregate(self, node: Typed, /) -> Floats:
         """Return the value of an aggregate over the pods of each victim's node."""
@@ -346,13 +346,13 @@ def _is_whole(node: Typed) -> bool:
 
 
 class Reads:
-    """The aspects of rows that some expressions read, and the pod counters of these expressions."""
+    """The changes of nodes (`Aspect`) that affect given expressions, and the pod counters of these expressions."""
 
     __slots__ = ("_counters", "_stamps", "aspects")
 
     def __init__(self, roots: Iterable[Typed], pod: PodInputs, context: EvaluationContext) -> None:
         self.aspects = int(Aspect.PRESENCE)
-        """Bit mask of the aspects of rows that the expressions read outside of pod counters."""
+        """Bit mask of the changes of nodes (`Aspect`) that affect the expressions other than through pod counters."""
         counters: dict[Typed, PodCounter] = {}
         for node in walk(roots, lambda node: () if node in counters else parts(node)):
             kept = counter(context, node, pod) if node.op in POD_AGGREGATES else None
@@ -376,7 +376,7 @@ class Reads:
 
 
 class InputChanges:
-    """Detects whether inputs of expressions may have changed since the last call, and on which rows."""
+    """Detects whether inputs of expressions may have changed since the last call, and on which nodes."""
 
     __slots__ = ("_context", "_reads", "_seen", "_timed", "changed_aspects", "rows")
 
@@ -386,9 +386,9 @@ class InputChanges:
         self._timed = TIME in node.inputs
         self._seen: tuple[int, float] | None = None
         self.rows: RowNumbers | None = None
-        """The rows that changed between the last two calls of `is_current`; None if any row may have changed."""
+        """The nodes that changed between the last two calls of `is_current`; None if any node may have changed."""
         self.changed_aspects = 0
-        """The changed aspects of `rows`, as a bit mask."""
+        """The changes (`Aspect`) of the nodes in `rows`, as a bit mask."""
 
     def is_current(self) -> bool:
         """Return whether no input has changed since the last call; False at the first call."""

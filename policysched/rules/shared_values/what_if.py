@@ -1,4 +1,4 @@
-"""What-if: values of inputs and aggregates as if pods were added to or removed from nodes.
+"""Simulated values of inputs and aggregates, as if pods were added to or removed from nodes.
 
 Source: docs/reference/language.md#names.
 """
@@ -34,7 +34,7 @@ def reads_pods(root: Typed) -> bool:
 
 @per_graph
 def is_row_by_row(root: Typed) -> bool:
-    """Return whether pods may change a key or list in an expression, so that rows are simulated one by one.
+    """Return whether pods may change a key or list in an expression, so that nodes are simulated one by one.
 
     A key and a list have one value for all rows that are evaluated together.
     """
@@ -46,7 +46,7 @@ def is_row_by_row(root: Typed) -> bool:
 
 
 class ChangedFrame(RuleFrame):
-    """A frame of all rows or of one row, in which pods are added to or removed from one row."""
+    """The values that expressions read (a frame) on all nodes or one, if pods of one node are added or removed."""
 
     __slots__ = ("_changed", "_here", "_one")
 
@@ -61,11 +61,11 @@ class ChangedFrame(RuleFrame):
             self._here = np.arange(context.cluster.nodes.columns.capacity)[rows] == changed.row
 
     def over(self, rows: Rows) -> ChangedFrame:
-        """Return a frame of the same simulation for other rows, which must include the changed row."""
+        """Return a frame of the same simulation for other nodes, which must include the changed node."""
         return ChangedFrame(self._context, self._pod, self._changed, rows)
 
     def column(self, item: Input, /) -> NDArray[Any]:
-        """Return the simulated values of a `node.` or `metrics.` input on the rows."""
+        """Return the simulated values of a `node.` or `metrics.` input on the nodes of the frame."""
         values = super().column(item)
         if item.root == "node" and aspect_of(item) & Aspect.USAGE:
             values = values.copy()
@@ -88,13 +88,13 @@ class ChangedFrame(RuleFrame):
         return 0.0 if weights is None else self._changed.more(weights.key, weights.weigh) / weights.divisor
 
     def aggregate(self, node: Typed, /) -> Floats | float:
-        """Return the simulated value of an aggregate over nodes for the rows."""
+        """Return the simulated value of an aggregate over nodes for each node of the frame."""
         if not reads_pods(node):
             return super().aggregate(node)
         return changed_aggregate_at(self._context, node, self._pod, self.selected, self._changed.row, self._one)
 
     def pod_aggregate(self, node: Typed, /) -> Floats:
-        """Return the simulated value of an aggregate over the pods of each row."""
+        """Return the simulated value of an aggregate over the pods of each node."""
         kept = counter(self._context, node, self._pod)
         if kept is not None:
             value = float(self._changed.count(kept))
@@ -109,11 +109,11 @@ class ChangedFrame(RuleFrame):
 
 
 class RowByRowError(Exception):
-    """Raised if a rule reads a value that can only be simulated for one row at a time."""
+    """Raised if a rule reads a value that can only be simulated for one node at a time."""
 
 
 class ChangedRowsFrame(RuleFrame):
-    """A frame of rows; on each row, pods are added or removed while all other rows are unchanged."""
+    """The values that expressions read (a frame) on nodes, each as if pods were added to or removed from it alone."""
 
     __slots__ = ("_changed",)
 
@@ -122,28 +122,28 @@ class ChangedRowsFrame(RuleFrame):
         self._changed = changed
 
     def column(self, item: Input, /) -> NDArray[Any]:
-        """Return the simulated values of a `node.` or `metrics.` input on the rows."""
+        """Return the simulated values of a `node.` or `metrics.` input on the nodes of the frame."""
         if item.root == "node" and aspect_of(item) & Aspect.USAGE:
             return changed_amounts(self._changed, item)
         values = super().column(item)
         return values + self._more_of_members(item) if item.path[0] == "group_members" else values
 
     def scalar(self, item: Input, /) -> Scalar | Floats:
-        """Return the simulated value of a `pod.` or `cluster.` input; the number of pods may differ between rows."""
+        """Return the simulated value of a `pod.` or `cluster.` input; the number of pods may differ between nodes."""
         if item.root == "cluster" and item.path[0] == "pods":
             return np.asarray(len(self._context.cluster.pods) + self._changed.more_pods(), np.float64)
         value = self._pod.value(item)
         return value + self._more_of_members(item) if item.root == "group" and isinstance(value, float) else value
 
     def _more_of_members(self, item: Input) -> Floats | float:
-        """Return by how much added and removed members of the pod's group change an input on each row."""
+        """Return by how much added and removed members of the pod's group change an input on each node."""
         weights = member_weights(item, self._pod.given, self._context.cluster)
         if weights is None:
             return 0.0
         return self._changed.weighed(weights.key, weights.weigh, alike=False) / weights.divisor
 
     def aggregate(self, node: Typed, /) -> Floats | float:
-        """Return the simulated value of an aggregate over nodes for each row.
+        """Return the simulated value of an aggregate over nodes for each node.
 
         Raises:
             RowByRowError: the value cannot be computed from the change of one row.
@@ -156,7 +156,7 @@ class ChangedRowsFrame(RuleFrame):
         return found
 
     def pod_aggregate(self, node: Typed, /) -> Floats:
-        """Return the simulated value of an aggregate over the pods of each row.
+        """Return the simulated value of an aggregate over the pods of each node.
 
         Raises:
             RowByRowError: the aggregate has no counter.
@@ -168,7 +168,7 @@ class ChangedRowsFrame(RuleFrame):
 
 
 class ChangedPeers(PeerFrame):
-    """A frame with one row for each pod of a node after pods were added and removed."""
+    """The values that expressions read (a frame) for each pod of a node after pods were added and removed."""
 
     def __init__(
         self, node_frame: ChangedFrame, pod: PodInputs, context: EvaluationContext, placed: Sequence[PlacedPod]
@@ -188,6 +188,6 @@ class ChangedPeers(PeerFrame):
         return self._node_frame.scalar(item)
 
     def aggregate(self, node: Typed, /) -> Floats | float:
-        """Return the value of an aggregate over nodes for the node, repeated for each pod."""
+        """Return the value of an aggregate over nodes for the pods' node, repeated for each pod."""
         value = self._node_frame.aggregate(node)
         return value.repeat(self.rows) if isinstance(value, np.ndarray) else value

@@ -1,4 +1,4 @@
-"""Translates a filter's condition into a set of nodes that has every node on which the condition is true.
+"""Translates a filter's condition into a set of nodes with at least all nodes on which the condition is true.
 
 The set is exact if the condition reads only labels and names of nodes, in comparisons that a node selector has. Parts
 of the condition that a node selector cannot express are replaced by the labels that they need, or by all nodes.
@@ -33,18 +33,18 @@ _COMPARISONS: Final = frozenset({Op.EQ, Op.NE, Op.IN, Op.NOT_IN})
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """A value of an expression known in advance; None as `value` means missing, or unknown for a condition."""
+    """A value of an expression that is known in advance; None as `value` means missing, or unknown for a condition."""
 
     value: object
 
 
 @dataclass(frozen=True, slots=True)
 class Approximation:
-    """A set of nodes that has every node on which a condition can be true (or false)."""
+    """A set of nodes with at least all nodes on which a condition can be true (or false)."""
 
     nodes: NodeSet
     is_exact: bool = True
-    """Whether the set has no other nodes."""
+    """Whether the set has only nodes on which the condition can be true (or false)."""
     unexpressed: tuple[str, ...] = ()
     """The parts of the condition that the set ignores, in the order of their text."""
 
@@ -73,7 +73,7 @@ NEVER: Final = Approximation(NOTHING)
 
 
 def translate(root: Typed, fold: Fold) -> Approximation:
-    """Return a set of nodes that has every node on which a condition is true.
+    """Return a set of nodes with at least all nodes on which a condition is true.
 
     Args:
         root: The condition.
@@ -83,7 +83,7 @@ def translate(root: Typed, fold: Fold) -> Approximation:
 
 
 class _Translation:
-    """A running translation, which visits each part of the graph once for true and once for false."""
+    """A running translation, which visits each part of the condition once for true and once for false."""
 
     def __init__(self, fold: Fold) -> None:
         self._fold = fold
@@ -198,7 +198,7 @@ def subject_of(node: Typed, fold: Fold) -> Subject | None:
 
 
 def _read(node: Typed) -> tuple[str, ...]:
-    """Return the inputs of a condition other than inputs of the pod, as text; without others, all inputs."""
+    """Return the inputs of a condition as text, without inputs of the pod unless there are no others."""
     beyond = [item for item in node.inputs if item.root != "pod"] or node.inputs
     return tuple(f"this comparison of {item.text}" if _is_label(item) else item.text for item in beyond)
 
@@ -218,5 +218,5 @@ def _strings(value: object) -> frozenset[str]:
 
 
 def _possible(subject: Subject, values: frozenset[str]) -> frozenset[str]:
-    """Return those of some values that a node can have; API servers reject selectors with other values."""
+    """Return those of the given values that a node can have; API servers reject selectors with other values."""
     return frozenset(filter(is_subdomain if subject.is_name else is_label_value, values))

@@ -31,7 +31,7 @@ class TooManyTermsError(Exception):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Subject:
-    """The label or name that a requirement limits."""
+    """The label key or name field that a requirement of a node selector limits."""
 
     key: str
     """The key of the label, or the name's field; empty for a label that no node can have."""
@@ -40,7 +40,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """The values of a label or name that a term allows."""
+    """The values of a label (or name) that a term of a node selector allows."""
 
     values: frozenset[str]
     are_listed: bool
@@ -75,12 +75,12 @@ class Allowed:
 
 
 Term: TypeAlias = Mapping[Subject, Allowed]
-"""Limits of several labels that must all be met; without limits, the term has all nodes."""
+"""Allowed values of several labels, all of which a node must have; an empty term has all nodes."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeSet:
-    """A union of terms; without terms, it has no node."""
+    """A set of nodes as a union of terms; without terms, it is empty."""
 
     terms: tuple[Term, ...]
 
@@ -186,7 +186,7 @@ def _selector_terms(term: Term) -> Iterable[NodeSelectorTerm]:
 
 
 def _requirements(subject: Subject, allowed: Allowed) -> list[list[Requirement]]:
-    """Return alternatives for a limit; each is a list of requirements that must all be met."""
+    """Return alternatives for the allowed values of a label; each is a list of requirements that must all be met."""
 
     def requires(operator: Operator, *values: str) -> Requirement:
         return Requirement(key=subject.key, operator=operator, values=values)

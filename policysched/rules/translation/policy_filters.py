@@ -27,9 +27,9 @@ class TranslatedFilter:
     policy: PolicyKey
     rule: str
     approximation: Approximation | None
-    """A set that has all nodes that pass; None if the filter does not apply to the pod or is not translated."""
+    """A set with at least all nodes that pass; None if the filter does not apply to the pod or is not translated."""
     note: str = ""
-    """Why the filter has no set of nodes; empty if it has."""
+    """Why there is no set of nodes for the filter; empty if there is one."""
     applies: bool = True
     """Whether the filter applies, or may apply, to the pod."""
 
