@@ -34,7 +34,7 @@ _UNGUARDED: Final = frozenset(
 
 
 def applied(function: Callable[..., Any], arguments: list[Closure]) -> Closure:
-    """Return the closure of a call; if an argument is an error, the first such error is the result."""
+    """Return a Python closure that evaluates a call; if an argument is an error, the first such error is the result."""
     if len(arguments) == 1:
         return _applied_to_one(function, arguments[0])
     if len(arguments) == 2:
@@ -74,7 +74,7 @@ _WITH_SUM: Final = frozenset({bytes, float, int, Uint, str, Duration, Timestamp}
 
 
 def measured(overload: str, arguments: list[Closure]) -> list[Closure]:
-    """Wrap `sort`, `distinct` and `flatten` to fail on wrong argument types, like the cost estimate of cel-go."""
+    """Wrap `sort`, `distinct` or `flatten` to fail on wrong argument types, as the cost estimate of cel-go does."""
     sorts = overload.endswith(("_sort", "_sortByAssociatedKeys"))
     if not sorts and overload not in {"list_distinct", "list_flatten_int"}:
         return arguments

@@ -60,7 +60,7 @@ class Checked:
         self.types: dict[CelNode, CelType] = {}
         self.overloads: dict[CelNode, list[Overload]] = {}
         self.names: dict[CelNode, str] = {}
-        """The qualified names of the nodes that are a variable or a type."""
+        """The qualified names of syntax tree nodes that are a variable or a type."""
         self.functions: dict[CelNode, str] = {}
         """The qualified names of functions in calls that look like method calls."""
 

@@ -60,7 +60,7 @@ class ProgramError(ValueError):
 
 
 def compile_closures(node: CelNode, checked: Checked, variable: str, work: Budget) -> tuple[Closure, int]:
-    """Compile a CEL expression to a closure.
+    """Compile a checked CEL expression to a Python closure.
 
     Args:
         node: The expression.
@@ -88,7 +88,7 @@ class _Compiler:
         self.slots = 1
 
     def of(self, node: CelNode) -> Closure:
-        """Compile a syntax tree node to a closure."""
+        """Compile a node of the syntax tree to a Python closure."""
         return self._OF[type(node)](self, node)
 
     def _literal(self, node: ConstantNode) -> Closure:
@@ -344,7 +344,7 @@ class _Compiler:
         return self._constant(entries([])) if constant else entries
 
     def _message(self, node: MessageNode) -> Closure:
-        """Return the closure of a message literal; its value is an error, as no known type can be constructed."""
+        """Return the closure of a message literal; its value is an error, because no message type exists here."""
         unknown = Error(f"unknown type '{node.type_name.removeprefix('.')}'")
         values = [self.of(one.value) for one in node.entries]
 

@@ -1,4 +1,4 @@
-"""The policy language: expressions are compiled into programs over columns of nodes.
+"""The policy language: compiles expressions into programs, which are evaluated over columns of nodes.
 
 An expression passes `syntax`, `checking` (with `functions`) and `evaluation`; all use `ir` and `messages`. This package
 exports the checks and imports no NumPy; to evaluate programs, import `evaluation`. All packages above may import this

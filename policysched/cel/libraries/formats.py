@@ -101,7 +101,7 @@ def _label_value(text: str) -> list[str]:
 
 
 def _prefix_of(faults: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
-    """Return the validation of a name prefix, which may end with a dash, made from the validation of the name."""
+    """Return the validation function of a name prefix, which may end with a dash, given that of the name."""
     return lambda text: faults(f"{text[:-2]}a" if len(text) > 1 and text.endswith("-") else text)
 
 

@@ -94,7 +94,7 @@ class Map:
     def __init__(self, entries: dict[Any, Any] | None = None, *, of_strings: bool = False) -> None:
         self.of_strings = of_strings
         self.entries: dict[Any, Any] = {} if entries is None else entries
-        """The values by form of their keys, which `key_form` returns."""
+        """The values by dictionary key; `key_form` converts a map key to its dictionary key."""
 
     def find(self, key: Any) -> Any:
         """Return the value of a key; `ABSENT` if the map does not contain the key."""

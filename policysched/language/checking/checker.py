@@ -1,4 +1,4 @@
-"""`ExpressionChecker`: the type checker, which converts a syntax tree into a typed graph.
+"""`ExpressionChecker`: the type checker, which converts a syntax tree into a typed graph (compiled expression).
 
 All errors of a text are collected. A part with an error has no graph (None), and expressions around it report nothing,
 so one cause gives one diagnostic. `names` resolves names; the rules of calls are in `functions`. Values of one kind and
@@ -138,7 +138,7 @@ def choose(units: frozenset[Unit], wanted: Unit | None) -> Unit:
 
 
 def choose_common(operands: Iterable[Expr], wanted: Unit | None) -> Unit | None:
-    """Return the common unit of operands that consist of literals; None if an operand does not."""
+    """Return the common unit of operands that consist of literals; None if an operand does not consist of literals."""
     common = _common(operands)
     return None if common is None else choose(common, wanted)
 
@@ -147,7 +147,7 @@ class ExpressionChecker(Checker):
     """The type checker of one text, with one method for each class of syntax tree."""
 
     def check(self, expr: Expr, unit: Unit | None = None) -> Typed | None:
-        """Return the typed graph of an expression, None after an error; a literal gets `unit` if its suffix allows."""
+        """Return a compiled expression (typed graph), None after an error; a literal gets `unit` if possible."""
         if len(self.diagnostics) >= MAX_DIAGNOSTICS:
             return None
         return _CHECKS[type(expr)](self, expr, unit)
@@ -161,7 +161,7 @@ class ExpressionChecker(Checker):
         return text if len(text) <= LONGEST_QUOTE else ""
 
     def alike(self, operands: Sequence[Expr], unit: Unit | None = None) -> list[Typed | None]:
-        """Return the graphs of operands that must have the same unit; literals get the unit of the other operands."""
+        """Return compiled operands, which must have the same unit; literals get the unit of the other operands."""
         common = choose_common(operands, unit)
         if common is not None:
             return [self.check(operand, common) for operand in operands]

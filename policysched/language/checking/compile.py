@@ -82,13 +82,13 @@ def compile_expression(text: str, environment: Environment, want: Want = Want.AN
 
 
 def _outcome(program: Program | None, found: Iterable[Diagnostic]) -> Compiled:
-    """Return the result with the program, None if there are errors, and the diagnostics by position in the text."""
+    """Return a compilation result: the program (None if there are errors), and the diagnostics by position."""
     ordered = tuple(sorted(found, key=lambda item: item.sort_key))
     return Compiled(None if any(item.severity == "error" for item in ordered) else program, ordered)
 
 
 def _accept_score(checker: Checker, expr: Expr, node: Typed) -> bool:
-    """Return whether a graph is a valid score, a number without a unit; report an invalid graph."""
+    """Return whether a compiled expression is a valid score, a number without a unit; report an invalid one."""
     if node.type.kind is Kind.BOOL:
         checker.report("E0505", expr.span, "condition")
         return False
@@ -202,7 +202,7 @@ def _put_together(lines: Sequence[str], parsed: list[_Line], found: list[Diagnos
 
 
 def _checked(line: _Line) -> _Line:
-    """Type-check the guard and the value of a case; store their graphs in the line if the types are valid."""
+    """Type-check guard (condition) and value of a case; store them, compiled, in the line if their types are valid."""
     checker, case = line.checker, line.case
     if not isinstance(case.guard, Keyword):
         line.guard = checker.condition(case.guard)

@@ -111,7 +111,7 @@ def _percentage(expr: Expr) -> Literal | None:
 
 
 class Doubt(NamedTuple):
-    """A reason for which a value can be missing: an input with its fault, such as "be missing"."""
+    """A reason why a value can be missing: an input with its fault, such as "be missing"."""
 
     input: str
     what: str = "be missing"
@@ -119,7 +119,7 @@ class Doubt(NamedTuple):
 
 _CONVERTED: Final[Mapping[str, str]] = {Op.NUMBER: "not be a number", Op.VERSION: "not be a version"}
 _MOST_PLACES: Final = 1000
-"""Maximum number of graph nodes that are searched for missing values; the others are ignored."""
+"""Maximum number of parts of an expression that are searched for missing values; the others are ignored."""
 
 
 def required(guard: Typed) -> frozenset[Typed]:
@@ -196,7 +196,7 @@ def _is_request(node: Typed) -> bool:
 
 
 def _with_present(node: Typed, present: frozenset[Typed]) -> list[tuple[Typed, frozenset[Typed]]]:
-    """Yield the parts of a graph, each with the values that are present wherever the part is evaluated."""
+    """Return the parts of a compiled expression, each with the values that are present if the part is evaluated."""
     if node.op in {Op.AND, Op.OR}:
         # The condition can be unknown; then no part that can be unknown is true or false.
         present |= _present(one for one in implied(node, truth=node.op == Op.AND) if not one.type.optional)

@@ -1,4 +1,4 @@
-"""Estimates of a graph before its evaluation: cost in operations, and ranges of values.
+"""Estimates about a compiled expression before its evaluation: cost in operations, and ranges of values.
 
 Every operation that creates an array counts as one, of a kind given by the shape of its result: scalar, node or pod.
 The argument of `node.pods.*` is evaluated for every placed pod, so all of its parts that are not scalar are pod
@@ -55,7 +55,7 @@ _PLACES: Final[Mapping[str, int]] = {**dict.fromkeys(AGGREGATES, _ALL), **dict.f
 
 
 def operations(node: Typed) -> int:
-    """Return the number of operations of one graph node, without the operations of its arguments."""
+    """Return the number of operations of one part of a compiled expression, without those of its arguments."""
     texts = _TEXTS.get(node.op)
     if texts is not None and any(arg.type.shape is not Shape.SCALAR for arg in node.args):
         return texts(node)
@@ -97,7 +97,7 @@ _EXTREMES: Final = frozenset({Op.MIN_NODES, Op.MAX_NODES})
 
 
 def cost_of(roots: Iterable[Typed], about_pods: Iterable[Typed] = ()) -> Cost:
-    """Return the numbers of operations of graphs; a part that several graphs share is counted once.
+    """Return the numbers of operations of compiled expressions; a part that several of them share is counted once.
 
     Args:
         roots: Graphs evaluated on nodes.
@@ -110,7 +110,7 @@ def cost_of(roots: Iterable[Typed], about_pods: Iterable[Typed] = ()) -> Cost:
 
 
 def total_of(roots: Iterable[Typed], about_pods: Iterable[Typed] = ()) -> int:
-    """Return the total cost of graphs as one number; a part that several graphs share is counted once.
+    """Return the total cost of compiled expressions as one number; a part that several of them share is counted once.
 
     Units: numeric node operations; slower operations count several times.
     """
@@ -132,7 +132,7 @@ def _units(node: Typed, shape: Shape) -> int:
 
 
 def _tells_pods_apart(node: Typed) -> bool:
-    """Return whether a placed pod's value depends on the pending pod or the time, so that it cannot be reused."""
+    """Return whether a value of placed pods depends on the pending pod or the time, so that it cannot be reused."""
     read = {(item.root, item.path[0]) for item in node.inputs}
     by_itself = node.op in POD_EXTREMES or any(("peer", name) in read for name in _OF_ONE_POD)
     changing = any(root == "group" and name not in GROUP_CONSTANTS for root, name in read)
@@ -140,7 +140,7 @@ def _tells_pods_apart(node: Typed) -> bool:
 
 
 def _for_each_pod(node: Typed) -> int:
-    """Return the factor for a string function's cost, higher if it reads the pod or creates long strings."""
+    """Return a factor for a string function's cost: higher if it reads the pending pod or creates long strings."""
     if not any(item.root in {"pod", "group"} for item in node.inputs):
         return 1
     longer = node.length.most // _QUARTER if node.op == Op.CONCAT else 0
@@ -148,7 +148,7 @@ def _for_each_pod(node: Typed) -> int:
 
 
 def _counted(roots: Iterable[Typed], about_pods: Iterable[Typed]) -> Iterator[tuple[Typed, Shape]]:
-    """Yield each part of graphs once, with the shape (once, per node, per placed pod) over which it is evaluated."""
+    """Yield each part of compiled expressions once, with how often it is evaluated: once, per node, per placed pod."""
     seen: set[tuple[Typed, int]] = set()
     waiting = [*((root, _ROWS) for root in roots), *((root, _PODS) for root in about_pods)]
     while waiting:
@@ -166,17 +166,17 @@ def _counted(roots: Iterable[Typed], about_pods: Iterable[Typed]) -> Iterator[tu
 
 POSITIVE: Final = (0.0, math.inf)
 NO_YES: Final = (0.0, 1.0)
-"""The range of a condition: 0 is not true, 1 is true; (0, 0) is never true."""
+"""The range of a condition that can be true or not: 0 stands for not true, 1 for true."""
 NEVER: Final = (0.0, 0.0)
 USUAL_SHARE: Final = (2.0**-40, 1.0 - 2.0**-40)
-"""The range assumed for a share of a resource, narrower than 1: scores that are a share barely differ."""
+"""The range assumed for a share of a resource: less than 1 wide, so that a score that is a share gets a warning."""
 _SHARES: Final = frozenset({"free", "requested"})
 _SIGNED: Final = frozenset({"free", "priority"})
 """The fields that can be negative: free amounts of overcommitted nodes, and priorities."""
 
 
 def ranges(root: Typed, known: dict[Typed, Range], *, usual: bool = False) -> Range:
-    """Return the smallest and largest value of a quantity or condition.
+    """Return the smallest and largest value that a compiled quantity or condition can have.
 
     Args:
         root: The graph.
@@ -189,7 +189,7 @@ def ranges(root: Typed, known: dict[Typed, Range], *, usual: bool = False) -> Ra
 
 
 def is_never_true(root: Typed, known: dict[Typed, Range]) -> bool:
-    """Return whether a condition is never true on any node of any cluster; `known` caches ranges of graphs."""
+    """Return whether a condition is never true on any node of any cluster; `known` caches ranges of expressions."""
     return root.type.kind is Kind.BOOL and ranges(root, known) == NEVER
 
 

@@ -15,7 +15,7 @@ from policysched.language.ir.graph import Constant, Op, Typed, make, steps
 from policysched.language.ir.types import Kind
 
 Range: TypeAlias = tuple[float, float]
-"""The smallest and the largest value that a graph can have."""
+"""The smallest and the largest value that an expression can have."""
 ANY: Final = (-math.inf, math.inf)
 MOST_CONDITIONS: Final = 256
 """Maximum number of implications of one condition that are considered; the others are ignored."""
@@ -99,7 +99,7 @@ def _subjects(conditions: Collection[Typed]) -> set[Typed]:
 
 
 class _Above(NamedTuple):
-    """The guard of an earlier case, with the conditions that hold where the guard is not true."""
+    """The guard (condition) of an earlier case, with the conditions that hold where the guard is not true."""
 
     guard: Typed
     ways: list[set[Typed]]
@@ -137,13 +137,13 @@ def taken_above(guards: Sequence[Typed | None]) -> Iterator[tuple[int, int | Non
 
 
 def _weight(conditions: Collection[Typed]) -> int:
-    """Return as how many comparisons conditions count; a list of many values counts as several."""
+    """Return how many comparisons conditions count as; a list of many values counts as several."""
     lists = (arg.data for one in conditions for arg in one.args if one.op in _LISTS)
     return len(conditions) + sum(len(one) // _VALUES_A_CONDITION for one in lists if isinstance(one, tuple))
 
 
 def _taken(own: set[Typed], certain: set[Typed], above: Sequence[_Above]) -> tuple[bool, int | None]:
-    """Return whether earlier guards cover a case, with the index of a guard that alone does so, or None."""
+    """Return whether earlier guards cover a case, and the index of a guard that covers it alone, or None."""
     known = _subjects(own)
     ways = [_ways_to_fail(one.guard, known) if one.depends and known else one.ways for one in above]
     alone = next((place for place, each in enumerate(ways) if _none_is_left(own, each)), None)
@@ -171,7 +171,7 @@ def _none_is_left(conditions: set[Typed], ways: Sequence[set[Typed]]) -> bool:
 
 
 def _allowed(conditions: Collection[Typed]) -> dict[Typed, frozenset[Constant]]:
-    """Return the possible values of each compared graph; None in a set means all values that are not listed."""
+    """Return the possible values of each compared expression; None in a set means all values that are not listed."""
     allowed: dict[Typed, frozenset[Constant]] = {}
     for one in conditions:
         for subject, values in _listed(one, Op.EQ, Op.IN):

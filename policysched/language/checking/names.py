@@ -38,14 +38,14 @@ _NAME: Final = re.compile(r"[a-z_][a-z0-9_]*")
 
 
 def check_path(checker: Checker, path: Path) -> Typed | None:
-    """Return the graph of a path (a field, metric, `let` name or list item) that is not a function's name."""
+    """Return a compiled path (a field, metric, `let` name or list item) that is not a function's name."""
     if path.names[0] == "item" and checker.item is not None:
         return _item(checker, path, checker.item)
     return _named(checker, path)
 
 
 def _named(checker: Checker, path: Path) -> Typed | None:
-    """Return the graph of a path that is a `let` name, a metric or a field."""
+    """Return a compiled path that is a `let` name, a metric or a field."""
     root = path.names[0]
     environment = checker.environment
     if root in environment.lets:
@@ -64,7 +64,7 @@ def _named(checker: Checker, path: Path) -> Typed | None:
 
 
 def _item(checker: Checker, path: Path, of: Type) -> Typed | None:
-    """Return the graph of `item`, the current item inside a function over a list."""
+    """Return the compiled `item`, the current item inside a function over a list."""
     if len(path.names) > 1 or path.key is not None:
         return checker.report("E0201", path.span, "none", name="item")
     return make(Op.INPUT, (), of, ITEM)
@@ -246,7 +246,7 @@ def _read(checker: Checker, path: Path, found: InputField) -> Typed | None:
 
 
 def _key(checker: Checker, expr: Expr, span: Span) -> Typed | None:
-    """Return the graph of a key, which must be a string that is the same for every node."""
+    """Return a compiled key, which must be a string that is the same for every node."""
     key = checker.check(expr)
     if key is not None and key.type.kind is not Kind.STRING:
         return checker.report("E0307", span, type=key.type, help=suggestions.to_string(key))
@@ -268,7 +268,7 @@ def _keyed(names: Names, found: InputField, key: Typed) -> Typed:
 
 
 def check_call(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
-    """Check a call of a function or aggregate, and return its graph."""
+    """Check a call of a function or aggregate, and return the compiled call."""
     name = call.function.dotted
     if call.function.key is not None:
         return checker.report("E0205", call.function.span, name=f"{name}[...]", suggestion="")
@@ -281,7 +281,7 @@ def check_call(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
 
 
 def _meant(checker: Checker, call: Call) -> str:
-    """Return the suggestion for a call with too many arguments; empty without suggestion."""
+    """Return the suggestion for a call with too many arguments; empty if there is none."""
     name, arguments = call.function.dotted, call.arguments
     if said := over_cluster(checker, call):
         return said.removeprefix("write `").removesuffix("`")

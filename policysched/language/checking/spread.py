@@ -1,4 +1,4 @@
-"""Determines how much a score distinguishes nodes, including values of the `missing` arm.
+"""Determines how much a score distinguishes nodes, including the score of nodes without a value (`missing`).
 
 A division by zero leaves a score missing on no node if every node has the divisor (its own cpu, memory or pods), and on
 all nodes if the divisor is the same for all.
@@ -46,7 +46,7 @@ def _reads_nodes(node: Typed) -> bool:
 
 
 def spread(program: Program, known: dict[Typed, Range]) -> Spread:
-    """Return the smallest and largest value of a score that is not normalized; `known` caches ranges of graphs."""
+    """Return the smallest and largest value of a score that is not normalized; `known` caches ranges of expressions."""
     low, high = ranges(program.root, known, usual=True)
     if _may_be_missing(program.root):
         rest = program.missing_arm or 0.0

@@ -48,7 +48,7 @@ Fill: TypeAlias = Callable[[Frame, Steps], Any]
 
 
 def evaluate_columns(root: Typed, frame: Frame) -> Any:
-    """Return the value of a graph on all rows of a frame as an array; cached in the frame."""
+    """Return the value of a compiled expression on all rows of a frame (such as all nodes); cached in the frame."""
     value = frame.memo.get(root, _ABSENT)
     if value is not _ABSENT:
         return value
@@ -61,13 +61,13 @@ KERNELS.update(item_kernels(evaluate_columns))
 
 @per_graph
 def _plan(root: Typed) -> tuple[Fill, Steps]:
-    """Return the function and the steps that evaluate a graph, but not the graph, so that caches do not hold it."""
+    """Return function and steps that evaluate an expression graph, without the graph, so that caches do not hold it."""
     plan = _steps(root)
     return _fill_of(plan), plan[:-1]
 
 
 class Batch:
-    """Graphs that are evaluated together, so that common parts are evaluated once."""
+    """Compiled expressions that are evaluated together, so that common parts are evaluated once."""
 
     __slots__ = ("_fill", "_steps")
 
@@ -79,7 +79,7 @@ class Batch:
         return len(self._steps)
 
     def evaluate(self, frame: Frame) -> None:
-        """Evaluate the graphs and cache their values in the frame, from which `evaluate_columns` returns them."""
+        """Evaluate the expressions and cache their values in the frame, where `evaluate_columns` finds them."""
         if self._steps:
             self._fill(frame, self._steps)
 
@@ -103,12 +103,12 @@ def _fill(frame: Frame, plan: Steps) -> Any:
 
 @np.errstate(all="ignore")
 def _fill_quietly(frame: Frame, plan: Steps) -> Any:
-    """Evaluate the steps of a graph without floating-point warnings of NumPy."""
+    """Evaluate the steps of an expression without floating-point warnings of NumPy."""
     return _fill(frame, plan)
 
 
 class Truth(NamedTuple):
-    """The value of a condition on rows: true, false or unknown; never true and unknown at once.
+    """The value of a condition on rows (nodes or placed pods): true, false or unknown, never true and unknown at once.
 
     Shapes: (R,) each for a condition over nodes, else plain bools.
     """
@@ -121,7 +121,7 @@ Value: TypeAlias = Truth | Floats | float | Codes | str | tuple[Any, ...] | None
 
 
 def run_program(program: Program, frame: Frame) -> Value:
-    """Return the value of a program on the rows of a frame.
+    """Return the value of a program (compiled expression) on the rows of a frame: nodes or placed pods.
 
     Arrays of the result can be shared with the frame or other programs and must not be changed.
 
@@ -132,7 +132,7 @@ def run_program(program: Program, frame: Frame) -> Value:
 
 
 def missing_inputs(program: Program, frame: Frame, among: Mask) -> Iterator[tuple[Input, Mask]]:
-    """Return the inputs because of which a program's value is missing or unknown on some rows.
+    """Return the inputs because of which a program's value is missing or unknown on some rows (such as nodes).
 
     Returns:
         Inputs with their rows. A row belongs to the first such input in the text; to none if the value is present, or
@@ -160,7 +160,7 @@ def missing_inputs(program: Program, frame: Frame, among: Mask) -> Iterator[tupl
 
 
 def why_missing(root: Typed, frame: Frame) -> Any:
-    """Return a number for each row that differs between different reasons for a missing value.
+    """Return a number for each row (such as a node): 0 if a value is present, else a hash of why it is missing.
 
     Returns:
         Numbers by row, or one for all: 0 if the value is present, otherwise a hash of the reason.
@@ -181,7 +181,7 @@ def why_missing(root: Typed, frame: Frame) -> Any:
 
 
 def _causes(node: Typed, frame: Frame, rows: Mask) -> list[tuple[Typed, Mask]]:
-    """Return the arguments that can make a value missing, each with the rows on which it is evaluated."""
+    """Return the arguments that can make a value missing, each with the rows (such as nodes) that evaluate it."""
     if node.op in AGGREGATES:
         return _causes_of_aggregate(node, frame, rows)
     if node.op != Op.IF:
@@ -193,7 +193,7 @@ def _causes(node: Typed, frame: Frame, rows: Mask) -> list[tuple[Typed, Mask]]:
 
 
 def _causes_of_aggregate(node: Typed, frame: Frame, rows: Mask) -> list[tuple[Typed, Mask]]:
-    """Return the causes of a missing aggregate: a missing key, or missing values in the whole domain."""
+    """Return why an aggregate over nodes is missing: a missing key, or missing values in the whole domain."""
     evaluate_columns(node.inner[0], frame)
     homeless = [(key, rows & _missing_rows(key, frame.memo)) for key in node.args]
     settled = functools.reduce(operator.and_, [~found for _, found in homeless], rows)
@@ -201,13 +201,13 @@ def _causes_of_aggregate(node: Typed, frame: Frame, rows: Mask) -> list[tuple[Ty
 
 
 def missing_rows(node: Typed, frame: Frame) -> Any:
-    """Return a mask of the rows on which a graph has no value; one bool if all rows are equal."""
+    """Return a mask of the rows (such as nodes) on which an expression has no value; one bool if all rows are equal."""
     evaluate_columns(node, frame)
     return _missing_rows(node, frame.memo)
 
 
 def _missing_rows(node: Typed, memo: dict[Any, Any]) -> Any:
-    """Return the mask of the rows on which a graph's cached value is missing; one bool if all rows are equal."""
+    """Return a mask of the rows (such as nodes) on which a cached value is missing; one bool if all rows are equal."""
     kind, value = node.type.kind, memo[node]
     if kind is Kind.BOOL:
         return np.asarray(value[1])
@@ -304,7 +304,7 @@ def aggregate_over(node: Typed, frame: Frame) -> Floats | float:
 def sums_with_one_changed(
     node: Typed, ids: Ids, size: int, before: Floats, places: npt.NDArray[np.integer], now: Floats
 ) -> Floats | None:
-    """Return for each row the sum or mean of its domain as if only the value of this row had changed.
+    """Return for each given node the sum or mean of its domain, as if only the value of this node had changed.
 
     Args:
         node: A sum or a mean over nodes.
@@ -339,7 +339,7 @@ def sums_with_one_changed(
 
 
 def pod_aggregate_over(node: Typed, frame: Frame, rows: npt.NDArray[np.integer], size: int) -> Floats:
-    """Return the count or sum over the placed pods of each row.
+    """Return a count or sum over the placed pods of each node.
 
     Args:
         node: A node of a program's graph whose operation is one of `POD_AGGREGATES`.
@@ -373,7 +373,7 @@ def pod_weights_over(node: Typed, frame: Frame) -> Floats:
 
 
 def _inner(node: Typed, frame: Frame) -> tuple[Floats | None, Mask]:
-    """Return the values that an aggregate reduces (None for a count), with a mask of the included rows or pods."""
+    """Return the values that an aggregate combines (None for a count), and a mask of the included nodes or pods."""
     value: Any = evaluate_columns(node.inner[0], frame)
     if node.op in {Op.COUNT_NODES, Op.COUNT_PODS}:
         return None, np.broadcast_to(value[0], (frame.rows,))
@@ -382,7 +382,7 @@ def _inner(node: Typed, frame: Frame) -> tuple[Floats | None, Mask]:
 
 
 def _domains(key: Typed, frame: Frame) -> tuple[Ids, int]:
-    """Return the topology domain of each row, from 1 on (0 without domain), and the number of domains.
+    """Return the domain (group of nodes) of each node, from 1 on (0 without domain), and the number of domains.
 
     Shapes: (N,).
     """
@@ -399,7 +399,7 @@ def _domains(key: Typed, frame: Frame) -> tuple[Ids, int]:
 
 
 def _reduced(node: Typed, ids: Ids, size: int, values: Floats | None, present: Mask) -> Floats:
-    """Return the values reduced for each domain. Shapes: ids, values and present (R,) -> (size,)."""
+    """Return for each domain the combination of its values. Shapes: ids, values and present (R,) -> (size,)."""
     if not present.all():
         ids, values = ids[present], None if values is None else values[present]
     if values is None:
@@ -422,7 +422,7 @@ def _extremes(op: str, ids: Ids, size: int, values: Floats) -> Floats:
 
 
 def _sums(ids: Ids, size: int, values: Floats) -> Floats:
-    """Return the exact sum of each domain, rounded once, so that the order of rows does not matter.
+    """Return the exact sum of each domain, rounded once, so that the order of nodes does not matter.
 
     Integers are exact in any order while all partial sums are. Other values are split into integer multiples of two
     units if possible, because `fsum` is slow.

@@ -1,4 +1,4 @@
-"""`Frame`: protocol of the rows on which programs are evaluated; lookup tables over string codes.
+"""`Frame`: protocol for the inputs of evaluations, with one row per node or placed pod; lookup tables for strings.
 
 This module does not know where columns come from. Strings are codes of an interner, so comparing a label with a
 constant is one integer comparison. A lookup table has a function's result for every code seen so far, so each distinct
@@ -29,12 +29,12 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 
 
 FIRST_OWN: Final = 1 << 30
-"""The first code that a frame assigns to strings without interner code; interner codes are smaller."""
+"""The first code of strings that only one frame knows; codes of the shared string table are smaller."""
 _LASTING: Final = 1 << 40
 
 
 class StringInterner(Protocol):
-    """The part of an interner that programs read; codes keep their meaning until `stamp` changes."""
+    """Protocol of a table that gives each string a number, its code; codes are valid until `stamp` changes."""
 
     @property
     def stamp(self) -> int:
@@ -44,14 +44,14 @@ class StringInterner(Protocol):
         """Return the code of a text; -1 for a text without code, which no column contains."""
 
     def text(self, code: int) -> str:
-        """Return the text that has a code."""
+        """Return the text for which a code stands."""
 
     def __len__(self) -> int:
         """Return the number of codes, which is larger than every code."""
 
 
 class FrameStrings:
-    """The strings of one frame: those of the interner, and those that only this frame knows.
+    """The strings of one frame (inputs of an evaluation): those of the shared string table, and the frame's own.
 
     Results of `concat` and values of pods differ for every pod. They get codes that are valid in this frame only, so
     the process's interner grows only with nodes. A code means the same string for the life of the frame, and nothing in
@@ -66,7 +66,7 @@ class FrameStrings:
         self._texts: list[str] = []
 
     def code(self, text: str) -> int:
-        """Return the code of a text; assign a code of this frame if the interner does not know the text."""
+        """Return the code of a text; assign a code of this frame if the shared string table does not have the text."""
         code = self._codes.get(text)
         if code is None:
             code = self.base.find(text)
@@ -81,18 +81,18 @@ class FrameStrings:
         return self.base.find(text) if code is None else code
 
     def text(self, code: int) -> str:
-        """Return the text that has a code."""
+        """Return the text for which a code stands."""
         return self._texts[code - FIRST_OWN] if code >= FIRST_OWN else self.base.text(code)
 
     def own(self, codes: Codes) -> Mask | None:
-        """Return a mask of the strings that only this frame knows; None without such strings. Shapes: (R,) -> (R,)."""
+        """Return a mask of the strings that only this frame knows; None if there are none. Shapes: (R,) -> (R,)."""
         if not self._texts:
             return None
         found: Mask = codes >= FIRST_OWN
         return found if found.any() else None
 
     def read(self, codes: Codes) -> Codes:
-        """Return a column of interner codes in codes of this frame, in which equal strings have equal codes.
+        """Return codes of the shared string table as codes of this frame, in which equal strings have equal codes.
 
         A string that this frame created before the interner learned it keeps the frame's code. Shapes: (R,) -> (R,).
         """
@@ -106,7 +106,7 @@ class FrameStrings:
         return np.where(late[places] == codes, own[places], codes)
 
     def lasting(self, codes: Codes) -> npt.NDArray[np.int64]:
-        """Return numbers for strings that can be compared between frames, up to hash collisions. Shapes: (R,)."""
+        """Return numbers for strings that are the same in all frames, except for hash collisions. Shapes: (R,)."""
         numbers = codes.astype(np.int64)
         own = self.own(codes)
         if own is not None:
@@ -116,7 +116,7 @@ class FrameStrings:
 
 
 class Frame(Protocol):
-    """The rows on which programs are evaluated: nodes, or placed pods.
+    """The inputs of evaluations, with one row per node or placed pod.
 
     Units: cpu in millicores, memory and other sizes in bytes, durations in seconds, other values as counted.
     """
@@ -158,7 +158,7 @@ class Frame(Protocol):
         """Time of this cycle in seconds since 1970, UTC."""
 
     def aggregate(self, node: Typed) -> Floats | float:
-        """Return the value of an aggregate over all nodes, as seen from each row of this frame.
+        """Return the value of an aggregate over all nodes for each row (node or placed pod) of this frame.
 
         The value is the same for all pods with equal pod inputs among `node.inputs`, until one of these inputs changes
         on any node. On a frame of placed pods it is the value of each pod's node.
@@ -168,7 +168,7 @@ class Frame(Protocol):
         """
 
     def pod_aggregate(self, node: Typed) -> Floats:
-        """Return a count or sum over the placed pods of each row's node.
+        """Return a count or sum over the placed pods of a node, for each row (node or placed pod) of this frame.
 
         `node.pods.any(c)` does not occur; the graph has `node.pods.count(c) > 0`.
 
@@ -200,7 +200,7 @@ TESTS: Final = Content(np.int8, 2, 127)
 
 
 class Lookup:
-    """A lookup table of a function of a string: the result by string code."""
+    """A lookup table of a function of a string: the result for each string, by the string's code."""
 
     def __init__(self, content: Content, function: Callable[[str], float]) -> None:
         self._content = content
@@ -214,7 +214,7 @@ class Lookup:
         return values
 
     def take(self, codes: Codes, strings: FrameStrings) -> Array:
-        """Return the function's results for a column of codes. Shapes: (R,) -> (R,)."""
+        """Return the function's results for a column of string codes. Shapes: (R,) -> (R,)."""
         own = strings.own(codes)
         if own is None:
             return self._known(codes, strings.base)
@@ -236,7 +236,7 @@ class Lookup:
 
 
 def each_text(function: Callable[[str], float], codes: Codes, strings: FrameStrings, content: Content) -> Array:
-    """Return a function's results for a column, called once per distinct string. Shapes: (R,) -> (R,)."""
+    """Return a function's results for a column of string codes, called once per string. Shapes: (R,) -> (R,)."""
     distinct, places = np.unique(codes, return_inverse=True)
     results = [content.missing if code < 0 else function(strings.text(code)) for code in distinct.tolist()]
     return np.array(results, content.dtype)[places]
@@ -256,7 +256,7 @@ class PairLookup:
         self._values = np.array([self._content.missing], self._content.dtype)
 
     def take(self, left: Codes, right: Codes, strings: FrameStrings) -> Array:
-        """Return the function's results for two columns of codes. Shapes: (R,), (R,) -> (R,)."""
+        """Return the function's results for two columns of string codes. Shapes: (R,), (R,) -> (R,)."""
         if strings.own(left) is None and strings.own(right) is None:
             return self._known(left, right, strings)
         return PairLookup(self._content, self._function)._known(left, right, strings)
@@ -284,13 +284,13 @@ class PairLookup:
 
 
 class Tables:
-    """The lookup tables for the string codes of one interner."""
+    """The lookup tables of string functions for the codes of one string table."""
 
     __slots__ = ("__weakref__", "_kept", "stamp")
 
     def __init__(self, stamp: int = 0) -> None:
         self.stamp = stamp
-        """The interner's stamp for which the tables are valid."""
+        """The value of the string table's stamp for which these tables are valid."""
         self._kept: OrderedDict[Hashable, Any] = OrderedDict()
 
     def keep(self, key: Hashable, make: Callable[[], Any]) -> Any:
@@ -306,7 +306,7 @@ class Tables:
 
 
 class Members:
-    """A list of constant strings as a mask over string codes."""
+    """A list of constant strings, as a mask over the codes of strings."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._texts = texts
@@ -332,7 +332,7 @@ _TABLES: weakref.WeakKeyDictionary[StringInterner, Tables] = weakref.WeakKeyDict
 
 
 def tables_of(strings: StringInterner) -> Tables:
-    """Return the lookup tables for the codes of an interner; created at the first call."""
+    """Return the lookup tables for the codes of a string table; created at the first call."""
     tables = _TABLES.get(strings)
     if tables is None or tables.stamp != strings.stamp:
         tables = _TABLES[strings] = Tables(strings.stamp)

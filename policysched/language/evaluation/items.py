@@ -1,4 +1,4 @@
-"""Array kernels of `any`, `all`, `min` and `max` over a list, whose items are rows of a frame of their own.
+"""NumPy implementations (kernels) of `any`, `all`, `min` and `max` over a list, whose items are rows of a frame.
 
 A list and the values of its items are the same for all nodes: conditions and values read the item, the pod and the
 time, never a node.
@@ -22,7 +22,7 @@ _EXTREMES: Final = {Op.MIN_ITEMS: np.min, Op.MAX_ITEMS: np.max}
 
 
 class ItemsFrame:
-    """A frame whose rows are the items of a list; pod and time are those of the outer frame."""
+    """The inputs (frame) of an expression over a list: its rows are the items; pod and time are of the outer frame."""
 
     __slots__ = ("_around", "_items", "feasible", "memo", "rows", "strings")
 
@@ -59,7 +59,7 @@ class ItemsFrame:
 
 
 def item_kernels(evaluate: Evaluate) -> Mapping[str, Kernel]:
-    """Return the array kernels of operations over lists; `evaluate` evaluates a graph on a frame."""
+    """Return the NumPy implementations (kernels) of operations over lists; `evaluate` evaluates an expression."""
 
     def count(run: Run, node: Typed) -> float:
         items = run.memo[node.args[0]]

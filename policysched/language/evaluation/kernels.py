@@ -1,4 +1,4 @@
-"""Array kernels of inputs, logic, comparisons, lists, conditionals, time, aggregates and arithmetic.
+"""NumPy implementations (kernels) of operations: inputs, logic, comparisons, lists, time, aggregates, arithmetic.
 
 The form of a value depends on its kind: a pair of masks (true, unknown) for a condition, float64 with NaN for a
 quantity, int32 codes with -1 for a string or version, a tuple or None for a list. A value that is the same for every
@@ -61,7 +61,7 @@ _UNKNOWN_TEXT: Final = -2
 
 @dataclass(slots=True)
 class Run:
-    """The context of one evaluation: the frame, the values cached in it, and its strings."""
+    """The context of one evaluation: the frame with its inputs, the values cached in it, and its strings."""
 
     frame: Frame
     memo: dict[Any, Any]
@@ -69,20 +69,20 @@ class Run:
 
     @property
     def tables(self) -> Tables:
-        """The lookup tables for the codes of the frame's interner."""
+        """The lookup tables of string functions, for the codes of the frame's string table."""
         return tables_of(self.strings.base)
 
     def known(self, text: str) -> int:
-        """Return the code of a text; for a text that no column contains, a code that no row has."""
+        """Return the code of a text; for a text that is in no column, a code that no column contains either."""
         code = self.strings.find(text)
         return _UNKNOWN_TEXT if code < 0 else code
 
     def args(self, node: Typed) -> list[Any]:
-        """Return the computed values of a graph node's arguments."""
+        """Return the computed values of an operation's arguments."""
         return [self.memo[arg] for arg in node.args]
 
     def codes(self, text: Text) -> Codes | int:
-        """Return a string value as a code or codes."""
+        """Return a string value as its code; a column of strings, which has codes already, is returned unchanged."""
         if isinstance(text, str):
             return self.strings.code(text)
         return -1 if text is None else text
@@ -106,7 +106,7 @@ Kernel: TypeAlias = Callable[[Run, Typed], Any]
 
 
 def missing(kind: Kind) -> Any:
-    """Return the mark of a missing value for a kind of value."""
+    """Return the value that stands for a missing value of a kind, such as NaN for a quantity."""
     if kind is Kind.BOOL:
         return False, True
     return math.nan if kind is Kind.QUANTITY else None
@@ -148,7 +148,7 @@ def _keyed(run: Run, node: Typed) -> Any:
 
 
 def _stack(run: Run, node: Typed) -> Any:
-    """Return the values of G graphs as one array. Shapes: (G, R), or (G, 1) if no value differs between rows."""
+    """Return the values of G expressions as one array. Shapes: (G, R), or (G, 1) if no value differs between rows."""
     kind = node.type.kind
     if node.inner and (kind is Kind.QUANTITY or kind is Kind.BOOL):
         return _constants(node)
@@ -168,7 +168,7 @@ def _stack(run: Run, node: Typed) -> Any:
 
 @per_graph
 def _constants(node: Typed) -> Any:
-    """Return the constant quantities or conditions of G graphs as one array. Shapes: (G, 1)."""
+    """Return the constant quantities or conditions of G expressions as one array. Shapes: (G, 1)."""
     if node.type.kind is Kind.QUANTITY:
         return _laid([math.nan if one.data is None else one.data for one in node.inner], np.float64)
     lacking = [one.data is None for one in node.inner]
@@ -230,7 +230,7 @@ def _unequal(run: Run, node: Typed) -> Condition:
 
 
 def _compared(run: Run, text: Codes | str) -> Codes | int:
-    """Return one side of a comparison as codes; all texts that no column contains get the same code."""
+    """Return one side of a comparison as codes of strings; all texts that are in no column get the same code."""
     return run.known(text) if isinstance(text, str) else text
 
 

@@ -1,4 +1,4 @@
-"""Interprets a program for one node in plain Python, which is the reference for the array kernels.
+"""Interprets a program for one node in plain Python, the reference for the evaluation with NumPy.
 
 It shares no code with the array kernels, with which tests compare it: numbers are parsed by Decimal, patterns matched
 by sets of positions, versions compared by parts. Missing values and unknown conditions are None. It also evaluates
@@ -37,11 +37,11 @@ Scalar: TypeAlias = str | float | bool | tuple[Any, ...] | None
 
 
 class ScalarFrame(Protocol):
-    """One node and one pod as input of the interpreter; or a placed pod with its node."""
+    """The inputs of the interpreter: one node and one pod, or a placed pod with its node."""
 
     @property
     def feasible(self) -> Sequence[ScalarFrame]:
-        """The frames of the feasible nodes, with this frame's node if it is feasible."""
+        """The inputs (frames) of the feasible nodes, among them this frame's node if it is feasible."""
 
     @property
     def now(self) -> float:
@@ -49,15 +49,15 @@ class ScalarFrame(Protocol):
 
     @property
     def nodes(self) -> Sequence[ScalarFrame]:
-        """The frames of all nodes, with the node of this frame."""
+        """The inputs (frames) of all nodes, among them this frame's node."""
 
     @property
     def placement(self) -> Sequence[ScalarFrame]:
-        """The frames of the nodes of the placement for which a placement rule is evaluated."""
+        """The inputs (frames) of the nodes of the placement for which a placement rule is evaluated."""
 
     @property
     def pods(self) -> Sequence[ScalarFrame]:
-        """The frames of the pods on this node, each with the `peer.` inputs of its pod and the inputs of the node."""
+        """The inputs (frames) of the pods on this node: the `peer.` inputs of each pod, and the inputs of the node."""
 
     def value(self, item: Input) -> str | float | bool | tuple[str, ...] | None:
         """Return the value of an input on this node and pod; None if the value is missing."""
@@ -100,7 +100,7 @@ def weigh(node: Typed, peer: ScalarFrame) -> float:
 
 
 def constant_value(node: Typed) -> Constant:
-    """Return the value of a graph without inputs, cached; None for a graph with inputs."""
+    """Return the value of a compiled expression without inputs, cached; None if it has inputs."""
     if node.inputs or not node.local:
         return None
     for one in steps(node, known=_CONSTANTS):
@@ -109,7 +109,7 @@ def constant_value(node: Typed) -> Constant:
 
 
 def evaluate(root: Typed, frame: ScalarFrame) -> Scalar:
-    """Return the value of a graph, None if missing or unknown."""
+    """Return the value of a compiled expression; None if missing or unknown."""
     return _evaluate(root, frame, {})
 
 
@@ -179,7 +179,7 @@ def _read(node: Typed, args: list[Scalar], frame: ScalarFrame) -> Scalar:
 
 
 class _ItemFrame:
-    """Frame of one list item for the interpreter, with the pod and the time of the outer frame."""
+    """The inputs of the interpreter for one list item, with the pod and the time of the outer expression."""
 
     def __init__(self, item: Any, around: ScalarFrame) -> None:
         self._item = item

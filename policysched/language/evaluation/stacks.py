@@ -1,4 +1,4 @@
-"""Evaluates expressions that differ only in their leaves together, as one array.
+"""Evaluates expressions that differ only in constants and inputs together, as one array.
 
 Policies often contain the same expression with different constants: twenty conditions `node.free.memory >= X` are one
 comparison of a memory column with a column of constants. A stack consists of graphs that differ only in leaves:
@@ -23,13 +23,13 @@ _BROADCAST: Final = frozenset({
     Op.ONLY, Op.ADD, Op.SUBTRACT, Op.MULTIPLY, Op.DIVIDE, Op.NEGATE, Op.ABS, Op.ROUND, Op.CLAMP, Op.SCALE, Op.LEAST,
     Op.GREATEST,
 })  # fmt: skip
-"""The operations whose kernels can evaluate several graphs at once."""
+"""The operations that can be evaluated for several expressions at once."""
 _ANY: Final = "any"
-"""Placeholder in a shape for a leaf in which graphs of the shape may differ."""
+"""Placeholder in a shape for a constant or input in which expressions of the shape may differ."""
 
 
 def alike(roots: Sequence[Typed]) -> list[list[int]]:
-    """Return the indices of graphs grouped by equal shape, ordered by the first index of each group."""
+    """Return the indices of expressions, grouped by equal shape (equal except for constants and inputs)."""
     places: dict[Typed, list[int]] = {}
     for place, root in enumerate(roots):
         places.setdefault(_shape(root), []).append(place)
@@ -37,7 +37,7 @@ def alike(roots: Sequence[Typed]) -> list[list[int]]:
 
 
 def stack(roots: Sequence[Typed]) -> Typed:
-    """Return one graph for graphs of one shape; its value has one array row per graph, or is equal for all.
+    """Return one expression graph for several of one shape; its value has an array row per graph, or is equal for all.
 
     Shapes: (G, R), (G, 1) or that of a single graph.
     """
@@ -64,7 +64,7 @@ def stack(roots: Sequence[Typed]) -> Typed:
 
 @per_graph
 def _shape(root: Typed) -> Typed:
-    """Return the shape of a graph: placeholders replace the leaves in which graphs may differ."""
+    """Return the shape of an expression: placeholders replace the constants and inputs in which others may differ."""
     made: dict[Typed, Typed] = {}
     for node in steps(root):
         if _is_leaf(node):
@@ -83,7 +83,7 @@ def _is_leaf(node: Typed) -> bool:
 
 
 def _is_distinguished(node: Typed, arg: Typed) -> bool:
-    """Return whether an argument must be equal in all graphs, because kernels accept only one text or list.
+    """Return whether an argument must be equal in all expressions, because only one text or list is supported.
 
     A text that a column is compared with may differ, and so may a short list in which a column is searched.
     """

@@ -1,4 +1,4 @@
-"""Array kernels of the string functions.
+"""NumPy implementations (kernels) of the string functions.
 
 Every function is written for one string (or two) and applied to rows through a lookup table.
 """

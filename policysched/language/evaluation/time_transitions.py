@@ -34,14 +34,14 @@ Ages: TypeAlias = Callable[[Input], npt.ArrayLike]
 
 
 class _Moment:
-    """A frame without rows and inputs, for expressions that read only the time."""
+    """The inputs of expressions that read only the time, as a frame without rows."""
 
     def __init__(self, now: float) -> None:
         self.now = now
 
 
 def next_transition(root: Typed, ages: Ages, now: float) -> float | None:
-    """Return the first time after `now` at which elapsed time alone can change a value.
+    """Return the first time after `now` at which elapsed time alone can change the value of an expression.
 
     Args:
         root: The graph of a condition or a number.
@@ -102,7 +102,7 @@ def _crossings(ages: npt.NDArray[np.float64], ends: tuple[float, ...], now: floa
 
 
 def _next_change(node: Typed, now: float) -> float:
-    """Return when the value of a graph that reads only the time next changes; else the end of the search."""
+    """Return when the value of an expression that reads only the time next changes; else the end of the search."""
     leaves = [one for one in steps(node) if one.op in _READINGS]
     before = _at(node, now)
     moment = now

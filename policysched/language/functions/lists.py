@@ -18,7 +18,7 @@ _OF_NODES: Final = frozenset({"node", "peer", "victim", "metrics"})
 
 
 def is_over_list(name: str, arguments: int) -> bool:
-    """Return whether a function evaluates its second argument for each item of the list that is its first."""
+    """Return whether a function evaluates its second argument for each item of its first argument, a list."""
     return name in LISTS or (name in {"min", "max"} and arguments == 2)
 
 
@@ -38,7 +38,7 @@ def _all(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
 
 
 def list_argument(checker: Checker, call: Call) -> Typed | None:
-    """Return the graph of a call's first argument, which must be a list; report it otherwise."""
+    """Return the compiled first argument of a call, which must be a list; report any other expression."""
     node = checker.check(call.arguments[0])
     if node is not None and node.type.kind is not Kind.LIST:
         name = call.function.dotted
@@ -56,7 +56,7 @@ def _count(checker: Checker, call: Call, items: Typed) -> Typed | None:
 
 
 def extreme(checker: Checker, call: Call, items: Typed, unit: Unit | None) -> Typed | None:
-    """Return the graph of a call of `min` or `max` over a list; report errors."""
+    """Return the compiled call of `min` or `max` over a list; report errors."""
     argument = call.arguments[1]
     with checker.over_items(items.type):
         value = checker.quantity(argument, checker.check(argument, unit))

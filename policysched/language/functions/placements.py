@@ -18,7 +18,7 @@ _OPS: Final = {f"placement.nodes.{op}": op for op in AGGREGATES}
 
 
 def _over_placement(checker: Checker, call: Call, unit: Unit | None, op: Op | None = None) -> Typed | None:
-    """Return the graph of an aggregate over the nodes of a placement; report errors."""
+    """Return a compiled aggregate over the nodes of a placement; report errors."""
     if not checker.placing:
         return checker.report("E0210", call.function.name_spans[0])
     op = op or _OPS[call.function.dotted]
@@ -27,13 +27,13 @@ def _over_placement(checker: Checker, call: Call, unit: Unit | None, op: Op | No
 
 
 def _any_node(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
-    """Return the graph of `placement.nodes.any(c)`: the number of nodes with `c` is greater than 0."""
+    """Return the compiled `placement.nodes.any(c)`: the number of nodes with `c` is greater than 0."""
     count = _over_placement(checker, call, unit, Op.COUNT_NODES)
     return count and make(Op.GT, (count, constant(0.0, NUMBER)), BOOL)
 
 
 def _all_nodes(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
-    """Return the graph of `placement.nodes.all(c)`: the number of nodes with `c` is that of all nodes."""
+    """Return the compiled `placement.nodes.all(c)`: the number of nodes with `c` is that of all nodes."""
     count = _over_placement(checker, call, unit, Op.COUNT_NODES)
     size = make(Op.INPUT, (), FIELDS["placement", "size"].type, Input("placement", ("size",)))
     return count and make(Op.GE, (count, size), BOOL)

@@ -23,7 +23,7 @@ MAX_DIAGNOSTICS: Final = 50
 LONGEST_QUOTE: Final = 60
 """Maximum length of an expression quoted in a help text; longer expressions are left out. Units: characters."""
 Bounds: TypeAlias = dict[Typed, tuple[float, float]]
-"""The smallest and the largest value of each graph."""
+"""The smallest and the largest value of each compiled expression."""
 Phase: TypeAlias = Literal["pod", "filter", "score", "preemption", "let", "group", "placement"]
 """The kind of policy field that has an expression, which decides which inputs the expression may read."""
 
@@ -51,7 +51,7 @@ class Environment:
     used: set[str] = field(default_factory=set, compare=False)
     """The `let` names that compiled texts used, which all environments derived from this one share."""
     bounds: tuple[Bounds, Bounds] = field(default_factory=lambda: ({}, {}), compare=False, repr=False)
-    """The cached possible and usual ranges of graphs, which all derived environments share."""
+    """Cached ranges of expressions, possible and usual, which all derived environments share."""
 
 
 class Checker(abc.ABC):
@@ -88,14 +88,14 @@ class Checker(abc.ABC):
 
     @abc.abstractmethod
     def check(self, expr: Expr, unit: Unit | None = None) -> Typed | None:
-        """Return the typed graph of an expression, None after an error; a literal gets `unit` if its suffix allows."""
+        """Return a compiled expression (typed graph), None after an error; a literal gets `unit` if possible."""
 
     @abc.abstractmethod
     def alike(self, operands: Sequence[Expr], unit: Unit | None = None) -> list[Typed | None]:
-        """Return the graphs of operands that must have the same unit; literals get the unit of the other operands."""
+        """Return compiled operands, which must have the same unit; literals get the unit of the other operands."""
 
     def report(self, code: str, span: Span, variant: str = "", **values: object) -> Typed | None:
-        """Record an error; return None in place of the graph of the wrong part."""
+        """Record an error; return None, which replaces the wrong part in the compiled expression."""
         explained = any(part.start < span.start < part.end for part in self._parts)
         if len(self.diagnostics) < MAX_DIAGNOSTICS and not explained:
             self.diagnostics.append(diagnose(code, self.text, span, variant, **values))
@@ -138,7 +138,7 @@ class Checker(abc.ABC):
         self.item, self.reducing = before
 
     def condition(self, expr: Expr, *, inverted: bool = False, meant: str = "") -> Typed | None:
-        """Return the graph of an expression, which must be a condition; report another expression.
+        """Return a compiled expression, which must be a condition; report any other expression.
 
         Args:
             expr: The expression.
@@ -152,7 +152,7 @@ class Checker(abc.ABC):
         return node
 
     def string(self, expr: Expr, of: Call | None = None) -> Typed | None:
-        """Return the graph of an expression, which must be a string; report another expression.
+        """Return a compiled expression, which must be a string; report any other expression.
 
         Args:
             expr: The expression.
@@ -168,7 +168,7 @@ class Checker(abc.ABC):
         return node
 
     def quantity(self, expr: Expr, node: Typed | None) -> Typed | None:
-        """Return the graph of an expression, which must be a quantity; report another expression."""
+        """Return a compiled expression, which must be a quantity; report any other expression."""
         if node is not None and node.type.kind is not Kind.QUANTITY:
             return self.report("E0303", expr.span, type=node.type, hint=suggestions.to_number(node))
         return node
@@ -243,25 +243,25 @@ def warn_of_no_peer(checker: Checker, expr: Expr, node: Typed) -> None:
 
 
 def all_of(nodes: Sequence[Typed | None]) -> list[Typed] | None:
-    """Return graphs; None if any graph is None."""
+    """Return compiled expressions; None if any of them is None."""
     found = [node for node in nodes if node is not None]
     return found if len(found) == len(nodes) else None
 
 
 def strings(checker: Checker, call: Call) -> list[Typed] | None:
-    """Return the graphs of a call's arguments, which must be strings; None if any argument is invalid."""
+    """Return the compiled arguments of a call, which must be strings; None if any argument is invalid."""
     return all_of([checker.string(one, None if index else call) for index, one in enumerate(call.arguments)])
 
 
 def quantities(checker: Checker, call: Call, unit: Unit | None) -> list[Typed] | None:
-    """Return the graphs of a call's arguments, which must be quantities of one unit; None if any is invalid."""
+    """Return the compiled arguments of a call, which must be quantities of one unit; None if any is invalid."""
     checked = checker.alike(call.arguments, unit)
     nodes = all_of([checker.quantity(a, node) for a, node in zip(call.arguments, checked, strict=True)])
     return nodes if nodes is not None and one_type(checker, call, nodes) else None
 
 
 def one_type(checker: Checker, call: Call, nodes: Sequence[Typed]) -> bool:
-    """Return whether graphs have the same type; report the first graph with another type."""
+    """Return whether compiled expressions have the same type; report the first one of another type."""
     first = nodes[0]
     for node in nodes[1:]:
         if not node.type.like(first.type):

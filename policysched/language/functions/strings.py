@@ -73,7 +73,7 @@ def _ordered_parts(text: str) -> tuple[_Part, ...]:
 
 
 def _converted(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
-    """Return the graph of `number(s)` or `version(s)`; None if the argument is invalid."""
+    """Return the compiled call `number(s)` or `version(s)`; None if the argument is invalid."""
     node, op, span = checker.check(call.arguments[0]), Op(call.function.dotted), call.arguments[0].span
     if node is None:
         return None
@@ -92,7 +92,7 @@ def _converted(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
 
 
 def _text_test(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
-    """Return the graph of a call of `starts_with`, `ends_with` or `contains`; report errors."""
+    """Return the compiled call of `starts_with`, `ends_with` or `contains`; report errors."""
     nodes = strings(checker, call)
     if nodes is None:
         return None

@@ -30,7 +30,7 @@ DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 @functools.lru_cache(maxsize=64)
 def is_zone(name: str) -> bool:
-    """Return whether a time zone with a name exists."""
+    """Return whether a time zone with the given name exists."""
     try:
         ZoneInfo(name)
     except (KeyError, ValueError, OSError):
@@ -86,7 +86,7 @@ def _clock(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
 
 
 def _reading(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
-    """Return the graph of a call of `hour` or `weekday`; report errors."""
+    """Return the compiled call of `hour` or `weekday`; report errors."""
     texts = _constants(checker, call)
     zone = None if texts is None else _zone(checker, call, texts, 0)
     op = call.function.dotted

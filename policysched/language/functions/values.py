@@ -56,20 +56,20 @@ def _only(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
 
 
 def _no_list(checker: Checker, expr: Expr, node: Typed) -> Typed | None:
-    """Return the graph of an expression, which must not be a list; report a list."""
+    """Return a compiled expression, which must not be a list; report a list."""
     if node.type.kind is Kind.LIST:
         return checker.report("E0303", expr.span, type=node.type, hint=suggestions.to_number(node))
     return node
 
 
 def where_true(condition: Typed, node: Typed) -> Typed:
-    """Return a graph with the value of `node` where a condition is true, and no value elsewhere."""
+    """Return a compiled expression with the value of `node` where a condition is true, and no value elsewhere."""
     result = node.type.over(condition.type)
     return make(Op.ONLY, (condition, node), result.at_least(Gap.OWN))
 
 
 def _same_unit(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
-    """Return the graph of a call of `abs`, `least` or `greatest`, which has the unit of its arguments."""
+    """Return the compiled call of `abs`, `least` or `greatest`, which has the unit of its arguments."""
     nodes = quantities(checker, call, unit)
     if nodes is None:
         return None
@@ -208,7 +208,7 @@ def _aggregate(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
 
 
 def _extreme(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
-    """Return the graph of a call of `min` or `max`, over a list (two arguments) or over nodes."""
+    """Return the compiled call of `min` or `max`, over a list (two arguments) or over nodes."""
     if len(call.arguments) == 1:
         return _aggregate(checker, call, unit)
     items = checker.check(call.arguments[0])
@@ -222,7 +222,7 @@ def _extreme(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
 
 
 def aggregated(checker: Checker, call: Call, op: Op, unit: Unit | None, *, placement: bool = False) -> Typed | None:
-    """Return the graph of the argument of an aggregate over all nodes, or over the nodes of a placement."""
+    """Return the compiled argument of an aggregate over all nodes, or over the nodes of a placement."""
     argument = call.arguments[0]
     with checker.over(placement=placement):
         if op == Op.COUNT_NODES:
@@ -238,7 +238,7 @@ def aggregated(checker: Checker, call: Call, op: Op, unit: Unit | None, *, place
 
 
 def _domain(checker: Checker, path: Path) -> Typed | None:
-    """Return the graph of the `by` key of an aggregate; report a key that is no string field of the node."""
+    """Return the compiled `by` key of an aggregate; report a key that is no string field of the node."""
     key = checker.check(path)
     if key is None:
         return None
@@ -251,7 +251,7 @@ def _domain(checker: Checker, path: Path) -> Typed | None:
 
 
 def aggregate_type(op: Op, values: Type, key: Typed | None) -> Type:
-    """Return the type of an aggregate, which without `by` may be over no nodes, and then is missing."""
+    """Return the type of an aggregate; without `by`, its value is missing if there are no nodes."""
     unit = Unit.NUMBER if op == Op.COUNT_NODES else values.unit
     gap = Gap.NONE if op in _COUNTING else values.gap
     if key is None:
@@ -270,19 +270,19 @@ def _count_pods(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
 
 
 def _any_pod(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
-    """Return the graph of `node.pods.any(c)`: the number of pods with `c` is greater than 0."""
+    """Return the compiled `node.pods.any(c)`: the number of pods with `c` is greater than 0."""
     count = _count_pods(checker, call, unit)
     return count and make(Op.GT, (count, constant(0.0, NUMBER)), _over_nodes(BOOL))
 
 
 def _sum_pods(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
-    """Return the graph of `node.pods.sum(x, c)`; report errors."""
+    """Return the compiled `node.pods.sum(x, c)`; report errors."""
     node = _over_pods(checker, call, unit)
     return node and make(Op.SUM_PODS, (), _over_nodes(node.type).filled(), inner=(node,))
 
 
 def _over_pods(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
-    """Return the graph of `x` in `node.pods.f(x, c)`, for pods on which `c` is true; other pods are ignored."""
+    """Return the compiled `x` in `node.pods.f(x, c)`, for pods on which `c` is true; other pods are ignored."""
     if not _may_read_pods(checker, call.function):
         return None
     with checker.over(pods=True):
@@ -296,14 +296,14 @@ def _over_pods(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
 
 
 def _all_pods(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
-    """Return the graph of `node.pods.all(c)`: the number of pods with `c` is that of all pods."""
+    """Return the compiled `node.pods.all(c)`: the number of pods with `c` is that of all pods."""
     count = _count_pods(checker, call, unit)
     every = make(Op.COUNT_PODS, (), _over_nodes(NUMBER), inner=(constant(True, BOOL),))
     return count and make(Op.GE, (count, every), _over_nodes(BOOL))
 
 
 def _extreme_pod(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
-    """Return the graph of `node.pods.min(x, c)` or `node.pods.max(x, c)`; report errors."""
+    """Return the compiled `node.pods.min(x, c)` or `node.pods.max(x, c)`; report errors."""
     node = _over_pods(checker, call, unit)
     if node is None or node.type.unit is None:
         return None

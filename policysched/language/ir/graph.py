@@ -1,4 +1,4 @@
-"""Typed expression graphs and programs, which the type checker creates and the evaluators read.
+"""Typed graphs of expressions (their compiled form) and programs; created by the type checker, read by evaluators.
 
 Equal nodes are one object, so identity is equality, cached values use the node as key, and an expression shared by
 several policies is evaluated once. A graph contains no positions and no source text.
@@ -152,7 +152,7 @@ Constant: TypeAlias = str | float | bool | tuple[str, ...] | tuple[float, ...] |
 
 
 class Typed:
-    """A node of an expression graph: an operation with its arguments and its type.
+    """A node of a compiled expression's graph: an operation with its arguments and its type.
 
     Attributes:
         op: The operation.
@@ -207,7 +207,7 @@ _ABSENT: Final[Any] = object()
 
 
 def per_graph(look: Callable[[Typed], T]) -> Callable[[Typed], T]:
-    """Wrap a function of a graph so that the graph caches the result."""
+    """Wrap a function of an expression graph so that the graph caches its result."""
 
     def found(root: Typed) -> T:
         answer: T = root.answers.get(look, _ABSENT)
@@ -225,7 +225,7 @@ _NODES: weakref.WeakValueDictionary[object, Typed] = weakref.WeakValueDictionary
 def make(
     op: str, args: Iterable[Typed], result: Type, data: Constant | Input = None, inner: tuple[Typed, ...] = ()
 ) -> Typed:
-    """Return the graph node of an operation; equal operations return the same object."""
+    """Return an operation as node of an expression graph; equal operations return the same object."""
     arguments = tuple(args)
     # 1, 1.0 and True are equal and have equal hashes, so the key contains the class of a constant. -0.0 equals 0.0 and
     # NaN equals nothing, so the key contains the text of a float.
@@ -237,12 +237,12 @@ def make(
 
 
 def constant(value: Constant, result: Type) -> Typed:
-    """Return the graph node of a constant."""
+    """Return a constant as node of an expression graph."""
     return make(Op.CONSTANT, (), result, value)
 
 
 def steps(root: Typed, *, inner: bool = False, known: Container[Typed] = ()) -> tuple[Typed, ...]:
-    """Return the graph nodes that evaluate a root, without repeats, arguments before the nodes that use them.
+    """Return the operations of an expression graph without repeats, each after the operations of its arguments.
 
     Args:
         root: The graph.
@@ -359,7 +359,7 @@ class Program:
 
     @property
     def is_local(self) -> bool:
-        """Whether the value on a row depends on this row only, not on other nodes."""
+        """Whether the value for a node depends on this node only, not on other nodes."""
         return self.root.local
 
     @property

@@ -81,16 +81,16 @@ class Type:
         return self.kind is other.kind and self.unit is other.unit
 
     def over(self, *others: Type) -> Type:
-        """Return this type with the largest shape and the largest gap of this and other types."""
+        """Return this type for a value computed from values of other types: the largest shape and gap of all types."""
         shape = max(self.shape, *(other.shape for other in others))
         return replace(self, shape=shape, gap=max(self.gap, *(other.gap for other in others)))
 
     def filled(self, gap: Gap = Gap.NONE) -> Type:
-        """Return this type with a given gap, which states whether and why a value can be missing."""
+        """Return a copy of this type with a given gap, which states whether and why a value can be missing."""
         return replace(self, gap=gap)
 
     def at_least(self, gap: Gap) -> Type:
-        """Return this type with a given gap, unless its own gap is larger."""
+        """Return a copy of this type with a given gap (why a value can be missing), unless its own gap is larger."""
         return replace(self, gap=max(self.gap, gap))
 
     def __str__(self) -> str:

@@ -112,7 +112,7 @@ def _parse_tokens(text: str, tokens: list[Token], start: str, stopped_at: int | 
 
 
 def _accepted(tokens: list[Token], start: str) -> frozenset[str]:
-    """Return the terminals that the grammar accepts behind some tokens."""
+    """Return the kinds of tokens that the grammar accepts after the given tokens."""
     parser = _lark().parse_interactive(start=start)
     for token in tokens:
         parser.feed_token(token)
@@ -120,7 +120,7 @@ def _accepted(tokens: list[Token], start: str) -> frozenset[str]:
 
 
 def _measure(tokens: Sequence[Token], text: str) -> Diagnostic | None:
-    """Return the diagnostic of a text with too many tokens or too deep nesting; else None."""
+    """Return the diagnostic of a text that has too many tokens or is nested too deeply; else None."""
     if len(tokens) > MAX_TOKENS:
         span = Span(span_of(tokens[MAX_TOKENS]).start, len(text))
         return diagnose("E0107", text, span, "tokens", number=len(tokens), limit=MAX_TOKENS)

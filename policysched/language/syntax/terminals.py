@@ -1,4 +1,4 @@
-"""The terminals of the grammar: names, groups, and descriptions for messages.
+"""The terminals (kinds of tokens) of the grammar: names, groups, and descriptions for messages.
 
 Code that only names terminals need not import a parser.
 """
@@ -39,7 +39,7 @@ TERMINALS: Final[Mapping[str, str]] = {
 
 
 def expectation(accepted: Collection[str]) -> str:
-    """Return the expected terminals as text for a message, grouped by kind."""
+    """Return the expected kinds of tokens as text for a message."""
     names: dict[str, None] = {}
     rest = set(accepted)
     if "LPAR" in rest and "STRING" in rest:
