@@ -133,7 +133,7 @@ class Allocator:
 
     @property
     def shared_key(self) -> bytes | None:
-        """A key that claims with equal specs share to share answers; None if answers have errors or alternatives.
+        """A key under which claims with equal specs share answers; None if answers have errors or alternatives.
 
         Errors name claims, and alternatives are chosen node by node. Then the next call of `answers` returns the
         results that were computed here.

@@ -44,7 +44,7 @@ def _flags(bits: int) -> np.typing.NDArray[np.uint8]:
 
 
 class Parted:
-    """Divides nodes into parts, so that the nodes of a part are in the same ones of given sets of nodes.
+    """Divides nodes into parts: the nodes of a part belong to the same ones of the given sets of nodes.
 
     Attributes:
         mostly: The places of the sets that most rows are in.
@@ -56,7 +56,7 @@ class Parted:
     def __init__(self, rows: int, sets: Sequence[int]) -> None:
         self.mostly: list[int] = []
         differing: dict[int, list[int]] = {}
-        """For each set of nodes that are in other sets than most nodes, the indices of these sets."""
+        """By set of nodes that differ from most nodes: the indices of the sets in which exactly these differ."""
         half = rows.bit_count() // 2
         for place, one in enumerate(sets):
             apart = one & rows

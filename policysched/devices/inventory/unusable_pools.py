@@ -63,7 +63,7 @@ class UnusablePools:
         return next((self._seen[pool] for pool in self._order if pool not in own), None)
 
     def has_invalid(self, group: NodeGroup) -> bool:
-        """Return whether one of these pools is invalid and a node group does not see it differently."""
+        """Return whether one of these pools is invalid and is not seen differently by a node group."""
         if not self._invalid:
             return False
         return len(self._invalid) > sum(seen.view.pool in self._invalid for seen in group.pools)

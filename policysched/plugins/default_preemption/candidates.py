@@ -172,7 +172,7 @@ async def ask_extenders(
 
 
 def without_guarded(pod: Pod, candidates: Mapping[str, NodeVictims], guarded: Guarded) -> dict[str, NodeVictims]:
-    """Drop candidate nodes with a protected victim; the victims may have been named by extenders."""
+    """Return the candidate nodes without protected victims; extenders may have named other victims before."""
     kept = guarded.reasons()
     row_of = guarded.cluster.nodes.row_of
     left = {node: victims for node, victims in candidates.items() if row_of.get(node) not in kept}

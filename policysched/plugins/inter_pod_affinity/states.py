@@ -115,7 +115,7 @@ class RequiredState(SizedState):
 
     @property
     def nbytes(self) -> int:
-        """The memory of the matching terms of placed pods and of the pod counters. Units: bytes."""
+        """The memory of matching terms of placed pods and of pod counters (numbers by node). Units: bytes."""
         return self._existing.nbytes + sum(one.nbytes for one in (*self._near, *self._away, *self._repelling))
 
     def codes(self, rows: Rows) -> Codes:
@@ -235,7 +235,7 @@ class PreferredState(SizedState):
 
     @property
     def nbytes(self) -> int:
-        """The memory of the matching terms of placed pods and of the pod counters. Units: bytes."""
+        """The memory of matching terms of placed pods and of pod counters (numbers by node). Units: bytes."""
         return self._existing.nbytes + sum(one.nbytes for one in self._sums)
 
     @property

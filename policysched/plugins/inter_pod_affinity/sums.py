@@ -88,7 +88,7 @@ class WeightedSums:
 
     @property
     def nbytes(self) -> int:
-        """The memory of the pod counters. Units: bytes."""
+        """The memory of the pod counters (numbers of pods by node). Units: bytes."""
         return sum(part.counter.nbytes for part in self._parts)
 
     def of(self, rows: Rows) -> Sums:
@@ -139,7 +139,7 @@ class WeightedSums:
         return total
 
     def counts(self, placed: PlacedPod) -> bool:
-        """Return whether a pod has a weight in any of the counters."""
+        """Return whether any of the counters counts a placed pod."""
         return any(part.counter.weight_of(placed) for part in self._parts)
 
     def labelled(self, rows: Rows) -> Mask:

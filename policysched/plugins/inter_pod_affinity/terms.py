@@ -219,10 +219,10 @@ class WeighedByTerms:
             for index_key in index_keys_of_selector(selector, None, MOST_PER_TERM):
                 self._by_index_key.setdefault(index_key, []).append((selector, weights))
         self.index_keys: Collection[IndexKey] = self._with_namespaces(peers for peers, _ in terms)
-        """The index keys of all terms; if there are many namespaces, keys without namespaces."""
+        """All terms' keys for an index of pods; if there are many namespaces, keys without namespaces."""
 
     def _with_namespaces(self, terms: Iterable[ResolvedPeers]) -> Collection[IndexKey]:
-        """Return the index keys of terms; if there are many namespaces, keys without namespaces."""
+        """Return terms' keys for an index of pods; if there are many namespaces, keys without namespaces."""
         index_keys: dict[IndexKey, None] = {}
         for peers in terms:
             index_keys |= dict.fromkeys(peers.index_keys)

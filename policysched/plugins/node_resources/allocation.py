@@ -41,7 +41,7 @@ from policysched.state.tables.columns import quotients
 
 @dataclass(frozen=True, slots=True)
 class ResourceWeight:
-    """A resource that a strategy scores, with its weight."""
+    """A resource that a scoring strategy scores, with its weight."""
 
     name: str
     weight: int = 1
@@ -53,7 +53,7 @@ NOTHING, HIGHEST = constant(0), constant(MAX_NODE_SCORE)
 
 @dataclass(frozen=True, eq=False)
 class ScoredAmounts:
-    """A pod's requested amounts of the resources that a strategy scores.
+    """A pod's requested amounts of the resources that a scoring strategy scores.
 
     Shapes: k resources; `amounts` are (k, 1), `weights` (k,) with their sum, at least 1; results for rows (k, R).
     """

@@ -59,7 +59,7 @@ class ShortageTest:
 
     @property
     def key(self) -> Hashable:
-        """A key that is equal for tests of equal requests."""
+        """A key that is equal for objects that test equal requests."""
         return self.resources, self._plain_amounts, self._delegated
 
     def keep(self, cluster: Cluster) -> CachedAnswers:
@@ -168,7 +168,7 @@ class ManyResourcesTest(ShortageTest):
         self._kept: Callable[[], CachedAnswers | None] = lambda: None
         self._numbers: dict[bytes, int] = {}
         self._answers: list[bytes] = [b""]
-        """The combination of each number, as bits: too many pods, unresolvable, and each insufficient resource."""
+        """For each number its combination, as bits: too many pods, unresolvable, and each insufficient resource."""
         self._free: list[int] = []
         self._stamp = -1
         self._offered: RowNumbers = NO_ROWS

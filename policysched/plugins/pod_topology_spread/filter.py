@@ -212,7 +212,7 @@ class HardState(SizedState):
 
     @property
     def nbytes(self) -> int:
-        """The memory of the pod counters. Units: bytes."""
+        """The memory of the pod counters (numbers of pods by node). Units: bytes."""
         return sum(one.counter.nbytes for one in self._verdicts)
 
     def counts(self, placed: PlacedPod) -> bool:

@@ -178,7 +178,7 @@ class SoftState(SizedState):
 
     @property
     def nbytes(self) -> int:
-        """The memory of the pod counters. Units: bytes."""
+        """The memory of the pod counters (numbers of pods by node). Units: bytes."""
         return sum(one.counter.nbytes for one in self._soft)
 
     def finals(self, feasible: Mask) -> Scores:

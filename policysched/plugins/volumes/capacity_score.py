@@ -95,7 +95,7 @@ def _chosen(matches: Sequence[Match], size: int) -> dict[str, ChosenStorage]:
 
 
 def _by_class(match: Match) -> Iterator[tuple[str, Mask, Bytes]]:
-    """Yield for each StorageClass of the volumes that a claim would use which volumes it has, and all capacities.
+    """Yield, for each StorageClass among a claim's volumes, a mask of its volumes, and the capacities of all volumes.
 
     Shapes: (V + 1,) for V volumes.
     """

@@ -56,7 +56,7 @@ class VolumeRows:
         self._everywhere = reach.everywhere
         self._allowed_of: dict[str, Mask] = {}
         self._room: dict[str, tuple[Mask, Size | float]] = {}
-        """By StorageClass, the nodes that its last claim left feasible, and the largest volume that all of them fit."""
+        """By StorageClass, the nodes that its last claim left feasible, and the size up to which volumes fit on all."""
         self._check_bound(claims)
         if claims.waiting:
             self._check_waiting(claims)
@@ -199,7 +199,7 @@ class VolumeRows:
         return amount is None or self._reach.measure(amount) <= room[1]
 
     def _note_room(self, of_class: StorageClass, rows: Mask) -> None:
-        """Store the nodes that a claim left feasible, and the largest volume of its class that fits each of them."""
+        """Store the nodes that a claim left feasible, and the size up to which volumes of its class fit on all."""
         if not np.count_nonzero(rows):
             return
         least: Size | float = math.inf

@@ -47,12 +47,12 @@ def walk(roots: Iterable[Typed], onward: Callable[[Typed], Iterable[Typed]]) -> 
 
 
 def parts(node: Typed) -> tuple[Typed, ...]:
-    """Return the parts of one part of an expression graph: its arguments and its inner graphs."""
+    """Return the direct parts of an operation in an expression graph: its arguments and its inner graphs."""
     return (*node.args, *node.inner)
 
 
 def _row_parts(node: Typed) -> tuple[Typed, ...]:
-    """Return the parts of one part of an expression graph, except the inner graphs of aggregates over nodes."""
+    """Return the direct parts of an operation in an expression graph, except inner graphs of aggregates over nodes."""
     return parts(node) if node.op in POD_AGGREGATES else node.args
 
 

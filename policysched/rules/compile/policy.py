@@ -54,12 +54,12 @@ class Declared:
     inputs: Mapping[str, MetricInput]
 
     def bind(self, program: Program) -> Program:
-        """Return a copy of a program that reads the metric inputs which the policy declares."""
+        """Return a copy of a program in which `metrics.*` is replaced by the metric inputs that the policy declares."""
         root = self.bound(program.root)
         return program if root is program.root else replace(program, root=root)
 
     def bound(self, root: Typed) -> Typed:
-        """Return a copy of an expression graph that reads the metric inputs which the policy declares."""
+        """Return a copy of an expression graph in which `metrics.*` is replaced by the metric inputs of the policy."""
         return _bound(root, self.inputs) if any(item.root == "metrics" for item in root.inputs) else root
 
 
@@ -128,7 +128,7 @@ def _duration(text: str) -> tuple[float, tuple[Diagnostic, ...]]:
 
 
 def _bound(root: Typed, inputs: Mapping[str, MetricInput]) -> Typed:
-    """Return a copy of an expression graph in which `metrics.*` is replaced by the policy's declared metrics."""
+    """Return a copy of an expression graph in which `metrics.*` is replaced by the metric inputs of the policy."""
     made: dict[Typed, Typed] = {}
     for node in steps(root):
         data = node.data

@@ -108,7 +108,7 @@ def _rejected(rule: FilterRow, codes: Any, rows: Sequence[int], names: Sequence[
 
 
 def score_number(rule: CompiledScore, values: Values, row: int) -> float | None:
-    """Return a value of a score rule as a number; None if it is missing and the rule has no `missing` arm."""
+    """Return a value of a score rule as a number; None if it is missing and the rule has no `missing` case."""
     value = float(values[row])
     if math.isnan(value):
         if not rule.has_missing_arm:

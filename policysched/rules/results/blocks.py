@@ -62,7 +62,7 @@ class PolicyBlock(SizedState, ABC, Generic[RowT]):
 
     @property
     def nbytes(self) -> int:
-        """Memory of the results and of the pod counters. Units: bytes."""
+        """Memory of the results and of the pod counters (numbers of pods by node). Units: bytes."""
         own = BYTES + BYTES_PER_POLICY * len(self.matrix.names) + self._array.nbytes
         return own + sum(one.nbytes for one in self.matrix.counters)
 

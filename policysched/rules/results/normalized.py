@@ -56,7 +56,7 @@ class NormalizedScores(SizedState):
 
     @property
     def nbytes(self) -> int:
-        """Memory of the pod counters. Units: bytes."""
+        """Memory of the pod counters (numbers of pods by node). Units: bytes."""
         return sum(one.nbytes for one in self._held if isinstance(one, PodCounter))
 
     def affected_rows(self, rows: Rows) -> Rows:

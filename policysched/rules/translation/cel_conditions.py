@@ -39,7 +39,7 @@ _OPPOSITE: Final = {
 
 @dataclass(frozen=True, slots=True)
 class CelCondition:
-    """A CEL expression that is true at least for the pods for which a condition has a truth value."""
+    """A CEL expression that is true at least for the pods for which a condition has a given value, true or false."""
 
     text: str
     is_exact: bool = True
@@ -102,7 +102,7 @@ def quoted(text: str) -> str:
 
 
 def may_be(node: Typed, *, truth: bool) -> CelCondition:
-    """Return an expression that is true at least if a condition can be true, or, with `truth=False`, can be false."""
+    """Return a CEL expression that is true at least if a condition can be true or, with `truth=False`, can be false."""
     folded = constant_value(node)
     if folded is not None:
         return ALWAYS if folded.value is truth else NEVER
@@ -132,7 +132,7 @@ def _combined(conditions: tuple[Typed, ...], *, truth: bool, all_of: bool) -> Ce
 
 
 def _unknown(condition: Typed) -> CelCondition:
-    """Return an expression that is true at least if a condition is unknown."""
+    """Return a CEL expression that is true at least if a condition is unknown."""
     true, false = may_be(condition, truth=True), may_be(condition, truth=False)
     if not condition.type.optional:
         return NEVER
@@ -142,7 +142,7 @@ def _unknown(condition: Typed) -> CelCondition:
 
 
 def _leaf(node: Typed, *, truth: bool) -> str | None:
-    """Return an expression for a condition without conditions as operands; None if CEL does not express it."""
+    """Return a CEL expression for a condition without operands that are conditions; None if CEL cannot express it."""
     if node.op == Op.HAS:
         read = pod_string(node.args[0])
         return None if read is None else f"{'' if truth else '!'}{read}.hasValue()"
@@ -155,7 +155,7 @@ def _leaf(node: Typed, *, truth: bool) -> str | None:
 
 
 def _strings(operator: Op, left: Typed, right: Typed) -> str | None:
-    """Return the comparison of a string of a pod with constants; a missing string equals none."""
+    """Return the CEL comparison of a string of a pod with constants; a missing string equals none of them."""
     if operator in {Op.EQ, Op.NE} and constant_value(left) is not None:
         left, right = right, left
     read, folded = _with_default(left), constant_value(right)
@@ -180,7 +180,7 @@ def _with_default(node: Typed) -> str | None:
 
 
 def _priority(operator: Op, left: Typed, right: Typed) -> str | None:
-    """Return the comparison of a pod's priority with a number."""
+    """Return the CEL comparison of a pod's priority with a number."""
     sides = [_number(one) for one in (left, right)]
     if operator not in _ORDER or None in sides or _PRIORITY not in sides:
         return None
