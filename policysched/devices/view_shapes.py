@@ -58,7 +58,7 @@ class ViewShape:
 
 
 class JoinedShape(ViewShape):
-    """The shapes of several slices, joined to the shape of their pool."""
+    """The shape of a pool, joined from the shapes of its slices."""
 
     __slots__ = ("_parts",)
 

@@ -20,7 +20,7 @@ from policysched.devices.search_space import SearchSpace
 from policysched.devices.view_shapes import JoinedShape, ViewShape
 
 _STEPS_A_SEARCH: Final = 32
-"""Steps that each search costs, besides the steps for its requirements, pools and devices."""
+"""Cost of each search, besides its requirements, pools and devices. Units: steps of about a microsecond."""
 _DEVICES_A_STEP: Final = 64
 _SLICES_A_STEP: Final = 2
 _MOST_BYTES: Final = 32 << 20

@@ -24,7 +24,7 @@ _BYTES_OF_PLANS: Final = 8
 """Estimated memory of compiled requests and constraints, per byte of their JSON. Units: bytes."""
 _BYTES_A_DEVICE: Final = 4
 _STEPS_A_GROUP: Final = 16
-"""Steps that each changed node group adds to the step limit of a refresh."""
+"""Steps (about a microsecond each) that each changed node group adds to the step limit of a refresh."""
 _STEPS_OF_GROUPS: Final = 4096
 """Maximum number of steps that all changed node groups together add to the step limit of a refresh."""
 

@@ -149,12 +149,12 @@ def fresh(constraint: DeviceConstraint, *, compares_all: bool) -> AttributeConst
 
 
 def attribute_of(constraint: DeviceConstraint) -> str | None:
-    """Return the full name of the attribute that a constraint compares; None without attribute."""
+    """Return the full name of the attribute that a constraint compares; None if it names no attribute."""
     return constraint.match_attribute if constraint.match_attribute is not None else constraint.distinct_attribute
 
 
 def value_of(attributes: Mapping[str, DeviceAttribute], driver: str, name: str) -> AttributeValue | None:
-    """Return type and value of the attribute with a full name; None without such an attribute.
+    """Return type and value of a device's attribute, given by its full name; None if the device lacks it.
 
     `attributes` may omit the domain of the driver. The value is None if the attribute has no single value.
     """

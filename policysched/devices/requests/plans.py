@@ -177,7 +177,7 @@ class Plans:
         return None
 
     def names_read(self) -> list[str] | None:
-        """Return the names of the attributes that selectors and constraints read; None if they may read any one."""
+        """Return the names of the attributes that selectors and constraints read; None for all attributes."""
         names: set[str] = set()
         for requirement in self.requirements:
             read = requirement.reads()

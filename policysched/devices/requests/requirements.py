@@ -92,15 +92,15 @@ class Suitability(NamedTuple):
 
 _UNSUITABLE: Final = Suitability(None, False, False, None)
 _STEPS_A_KIND: Final = 16
-"""Steps for converting a kind of device to CEL variables."""
+"""Cost of converting a kind of device to CEL variables. Units: steps of about a microsecond."""
 _STEPS_A_CAPACITY: Final = 2
-"""Steps for computing how much a request consumes of one capacity."""
+"""Cost of computing how much a request consumes of one capacity. Units: steps of about a microsecond."""
 _STEPS_A_CHARACTER: Final = 4
-"""Steps for compiling a selector, per character."""
+"""Cost of compiling a selector, per character. Units: steps of about a microsecond."""
 _STEPS_A_SELECTOR: Final = 40_000
-"""Maximum steps for compiling one selector."""
+"""Maximum cost of compiling one selector. Units: steps of about a microsecond."""
 _STEPS_TO_SPARE: Final = 2_000
-"""Number of steps by which compiling may exceed the budget without an error."""
+"""Cost by which compiling may exceed the budget without an error. Units: steps of about a microsecond."""
 _LONGEST_REASON: Final = 4096
 """Maximum length of a selector's error in a message; longer errors are cut. Units: bytes of UTF-8."""
 _ON_DEVICE: Final = " on device "
