@@ -256,7 +256,7 @@ def test_in_force_is_the_newest_spec_that_compiles(policy: dict[str, Any], gener
     assert compiles(found) is (require != BROKEN)
 
 
-async def test_nodes_alone_are_read_for_a_check(
+async def test_nodes_and_namespaces_are_read_for_a_check(
     sandbox: Sandbox, kubeconfig: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
@@ -269,10 +269,28 @@ async def test_nodes_alone_are_read_for_a_check(
     monkeypatch.setattr(Transport, "request", counted)
     assert (await read_nodes(["live"], kubeconfig)).nodes.count == 3
     discovery = {"/apis", "/apis/scheduling.k8s.io/v1beta1"}
-    assert {path.partition("?")[0] for path in asked} == {"/api/v1/nodes", *discovery}
+    listed = {"/api/v1/nodes", "/api/v1/namespaces"}
+    assert {path.partition("?")[0] for path in asked} == listed | discovery
     asked.clear()
     assert (await read_nodes(["live"], kubeconfig, release=DEFAULT)).nodes.count == 3
-    assert {path.partition("?")[0] for path in asked} == {"/api/v1/nodes"}
+    assert {path.partition("?")[0] for path in asked} == listed
+
+
+async def test_check_without_the_right_to_list_namespaces_leaves_them_out(
+    kubeconfig: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = Transport.request
+
+    async def refusing(self: Transport, method: str, path: str, *rest: Any, **more: Any) -> Any:
+        if path.startswith("/api/v1/namespaces"):
+            raise ApiError(403, "Forbidden", "no")
+        return await request(self, method, path, *rest, **more)
+
+    monkeypatch.setattr(Transport, "request", refusing)
+    notes: list[str] = []
+    cluster = await read_nodes(["live"], kubeconfig, notes=notes)
+    assert (cluster.nodes.count, cluster.namespaces) == (3, {})
+    assert [note.partition(": ")[0] for note in notes] == ["labels of namespaces are not checked"]
 
 
 @pytest.mark.parametrize("serves", [True, False])

@@ -1,6 +1,6 @@
 """Read the nodes and namespaces that policies are checked against, from files or a live cluster.
 
-Only nodes are read from a live cluster: its pods can be many, and reading other kinds needs more rights.
+Pods of a live cluster are not read: they can be many, and reading them needs more rights.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from policysched.app.checking.check import FindAbsent, findings
 from policysched.app.checking.cluster_fields import cluster_warnings
 from policysched.app.checking.findings import Finding
 from policysched.app.files.saved_clusters import load_cluster, refuse_twins
-from policysched.errors import UsageError
+from policysched.errors import ConnectionProblemError, UsageError
 from policysched.framework import Cluster
 from policysched.model.decode import ObjectError
 from policysched.model.defaults import PriorityClasses
@@ -39,7 +39,7 @@ async def read_nodes(
     notes: list[str] | None = None,
     release: Release | None = None,
 ) -> Cluster:
-    """Read the nodes and namespaces of files and folders and, for `live`, the nodes of the kubeconfig's cluster.
+    """Read the nodes and namespaces of files, folders and, for `live`, of the kubeconfig's cluster.
 
     Without stated feature gates, pods are scheduled by pod groups and topology, unless the live API server serves no
     pod groups.
@@ -49,7 +49,7 @@ async def read_nodes(
         kubeconfig: The kubeconfig of the live cluster.
         context: The context of the kubeconfig.
         pods: Receives the pods of the files and folders.
-        notes: Receives notes about ignored files and misspelt fields.
+        notes: Receives notes about ignored files, misspelt fields and a missing right to list namespaces.
         release: The release with the feature gates that are stated.
 
     Raises:
@@ -64,7 +64,7 @@ async def read_nodes(
     live = LIVE in names
     if release is None:
         release = await _release(kubeconfig, context) if live else GROUPED
-    cluster = nodes_of(await _live(kubeconfig, context) if live else (), release)
+    cluster = nodes_of(await _live(kubeconfig, context, notes) if live else (), release)
     for document in documents:
         try:
             _take(cluster, document.object)
@@ -100,10 +100,17 @@ def _take(cluster: Cluster, raw: Mapping[str, Any]) -> None:
     cluster.take(_READ[raw["kind"]].decode(fill(raw, PriorityClasses())))
 
 
-async def _live(kubeconfig: Path | None, context: str | None) -> list[Object]:
+async def _live(kubeconfig: Path | None, context: str | None, notes: list[str] | None) -> list[Object]:
+    """List the nodes of a live cluster and, if the API server permits it, the namespaces."""
     from policysched.app.dry_run.live_cluster import read_cluster  # noqa: PLC0415 - aiohttp takes 200 ms
 
-    return await read_cluster(kubeconfig, context, kinds=(NODES,))
+    nodes = await read_cluster(kubeconfig, context, kinds=(NODES,))
+    try:
+        return nodes + await read_cluster(kubeconfig, context, kinds=(NAMESPACES,))
+    except ConnectionProblemError as error:
+        if notes is not None:
+            notes.append(f"labels of namespaces are not checked: {error}")
+        return nodes
 
 
 async def _release(kubeconfig: Path | None, context: str | None) -> Release:
