@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from policysched.app.dry_run.tables import LIMIT, plain_table, reasons_parts
+from policysched.app.dry_run.tables import LIMIT, not_applied_table, plain_table, reasons_parts
 from policysched.visible import visible
 
 Record = Mapping[str, Any]
@@ -38,7 +38,7 @@ def group_parts(record: Record) -> Iterator[RenderableType]:
         yield Text(visible(f"pod {first['pod']} fits no node while earlier members have theirs:"))
         yield from reasons_parts(first["decision"])
     if record.get("notApplied"):
-        yield plain_table("Not applied", ["policy", "reason"], record["notApplied"].items())
+        yield not_applied_table(record["notApplied"])
 
 
 def _headline(record: Record) -> Iterator[Text]:

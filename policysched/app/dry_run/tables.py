@@ -37,7 +37,7 @@ def decision_parts(record: Record) -> Iterator[RenderableType]:
     if record.get("nodeTemplates"):
         yield _node_templates(record["nodeTemplates"])
     if record.get("notApplied"):
-        yield plain_table("Not applied", ["policy", "reason"], record["notApplied"].items())
+        yield not_applied_table(record["notApplied"])
 
 
 def _node_templates(templates: Mapping[str, Any]) -> Table:
@@ -86,6 +86,13 @@ def plain_table(
         table.add_column(Text(visible(column)), justify="right" if index in numbers else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(visible(cell)) for cell in row))
+    return table
+
+
+def not_applied_table(reasons: Mapping[str, str]) -> ReportTable:
+    """Return a table with the policies that do not apply, each with the reason."""
+    table = plain_table("Not applied", ["policy", "reason"], reasons.items())
+    table.wraps = True
     return table
 
 

@@ -15,7 +15,7 @@ from policysched.app.report_table import ReportTable
 from policysched.visible import visible
 
 LIMIT: Final = 20
-EXAMPLES: Final = "pod: node without → with change"
+EXAMPLES: Final = "examples: node without → with change"
 POLICY: Final = "SchedulingPolicy/"
 _OTHERS: Final = "not evaluated (static, finished, or of another scheduler)"
 _STRANDED: Final = "not evaluated (on nodes that are not in the cluster)"
@@ -29,7 +29,9 @@ def plan_parts(plan: Plan) -> Iterator[RenderableType]:
     yield from _nodes(plan)
     if plan.idle_policies:
         rows = [list(one.split(": ", 1)) for one in plan.idle_policies]
-        yield _table("Policies without effect", ["policy", "reason"], rows)
+        idle = _table("Policies without effect", ["policy", "reason"], rows)
+        idle.wraps = True
+        yield idle
     if plan.left_out:
         yield _table("Objects left out", ["reason"], [[one] for one in plan.left_out])
     for count, one, many in (
@@ -70,7 +72,6 @@ def _effects(plan: Plan) -> Iterator[RenderableType]:
     ]
     columns = ["workload", "effect", "pods", "decided by", EXAMPLES]
     table = _table("Workloads", columns, rows, range(2, 3))
-    table.short = {EXAMPLES: "examples"}
     table.least = (EXAMPLES,)
     yield table
     reasons: dict[str, list[str]] = {}

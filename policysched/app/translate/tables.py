@@ -9,7 +9,7 @@ import yaml
 from rich.console import RenderableType
 from rich.text import Text
 
-from policysched.app.dry_run.tables import plain_table
+from policysched.app.dry_run.tables import not_applied_table, plain_table
 
 
 def translation_parts(told: Mapping[str, Any]) -> Iterator[RenderableType]:
@@ -26,7 +26,7 @@ def translation_parts(told: Mapping[str, Any]) -> Iterator[RenderableType]:
         rows = [(one["policy"], one["rule"], one["result"], one["detail"]) for one in told["rules"]]
         yield plain_table("Filters", ["policy", "rule", "translation", "detail"], rows)
     if told.get("notApplied"):
-        yield plain_table("Not applied", ["policy", "reason"], told["notApplied"].items())
+        yield not_applied_table(told["notApplied"])
 
 
 def _headline(told: Mapping[str, Any]) -> str:

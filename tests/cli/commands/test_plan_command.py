@@ -55,7 +55,7 @@ def test_plan_prints_values_and_markdown(command: Command) -> None:
     told = json.loads(command(*ask, "json").out)
     assert (told["counts"], told["pods"]) == ({"unschedulable": 1}, 1)
     done = command(*ask, "markdown")
-    assert "| workload | effect | pods | decided by | pod: node without → with change |" in done.out
+    assert "| workload | effect | pods | decided by | examples: node without → with change |" in done.out
     assert command(*ask, "github").out.startswith(
         "::notice title=plan::1 of 1 pod would get no node (Pod default/a) if recreated"
     )
