@@ -15,6 +15,7 @@ from typing import Final
 from policysched.framework import Cluster, Status, unresolvable
 from policysched.language.evaluation.columns import evaluate_columns
 from policysched.language.ir.graph import Program
+from policysched.model.defaults import NAME_LABEL
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import is_system
 from policysched.rules.compile.policy import CompiledFilter, CompiledPolicy
@@ -53,8 +54,9 @@ class Selection:
         labels = cluster.namespaces.get(name, {})
         if namespaces is None or namespaces.matches(labels):
             return self._unmatched(pod)
-        unknown = "" if labels else ", of which none are known: its Namespace object is missing"
-        return self._unmatched(pod) or f'namespaceSelector does not match the labels of namespace "{name}"{unknown}'
+        why = "" if labels else ", of which none are known: its Namespace object is missing"
+        why = ": it has none" if [*labels] == [NAME_LABEL] else why
+        return self._unmatched(pod) or f'namespaceSelector does not match the labels of namespace "{name}"{why}'
 
     def applying(
         self, rows: Sequence[RowT], pod: Pod, context: EvaluationContext, *, unknown: bool

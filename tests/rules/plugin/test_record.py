@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from policysched.model.defaults import NAME_LABEL
 from policysched.model.objects import Metadata, Namespace
 from policysched.model.policy import decode_policy
 from policysched.rules.compile.compiler import compile_policy
@@ -51,14 +52,15 @@ def test_the_first_reason_is_said(spec: dict[str, Any], said: str) -> None:
     assert why({"scheduler_name": "mine"}, **spec) == said
 
 
-def test_labels_of_a_known_namespace_are_not_said_to_be_unknown() -> None:
+@pytest.mark.parametrize(("labels", "more"), [({"team": "b"}, ""), ({NAME_LABEL: "default"}, ": it has none")])
+def test_labels_of_a_known_namespace_are_not_said_to_be_unknown(labels: dict[str, str], more: str) -> None:
     spec = {"scores": SCORES, "namespaceSelector": {"matchLabels": {"team": "a"}}}
     policy = compile_policy(decode_policy({"metadata": {"name": "p"}, "spec": spec})).policy
     around = cluster(node("a"))
-    around.set_namespace(Namespace(metadata=Metadata(name="default", labels={"team": "b"})))
+    around.set_namespace(Namespace(metadata=Metadata(name="default", labels=labels)))
     assert policy is not None
     said = why_not_applied(policy, pod(), around)
-    assert said == 'namespaceSelector does not match the labels of namespace "default"'
+    assert said == f'namespaceSelector does not match the labels of namespace "default"{more}'
 
 
 def test_filters_leave_pods_of_the_system_alone_and_say_so() -> None:
