@@ -52,8 +52,8 @@ async def test_demo_shows_each_pod_with_its_scores_and_rules() -> None:
     assert places == {f"web-{n}": "piworknode001" if n <= 4 else "piworknode002" for n in range(1, 10)}
     assert listener.said[-len(NEXT_STEPS) - 1] == "   web-hdd runs on piworknode003"
     assert listener.awaited[-1] == "waiting for pod web-9"
-    assert {"rule ssd rejects master, piworknode003", "rule favourite gives piworknode001 100"} < {*listener.said}
-    assert "equal in all rows: TaintToleration 300, SchedulingPolicy/web-on-ssd 100" in listener.said
+    assert {"rule ssd rejects master, piworknode003", "rule favourite gives piworknode001 80"} < {*listener.said}
+    assert "equal in all rows: TaintToleration 300, SchedulingPolicy/web-on-ssd 80" in listener.said
 
 
 async def test_demo_of_devices_names_what_pods_get_and_what_is_in_use() -> None:

@@ -66,7 +66,7 @@ def demo_policy(favourite: str = "piworknode001", require: str = 'node.labels["d
     spec = {
         "podSelector": {"matchLabels": {"app": "web"}},
         "filters": [{"name": "ssd", "require": require, "message": "no SSD"}],
-        "scores": [{"name": "favourite", "normalize": "Max", "cases": cases}],
+        "scores": [{"name": "favourite", "cases": cases}],
     }
     return {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": POLICY}, "spec": spec}
 
