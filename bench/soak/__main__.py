@@ -1,9 +1,9 @@
-"""A day of a cluster with everything on, in simulated time.
+"""A day and a half of a cluster with everything on, in simulated time.
 
-    python -m bench.soak [--hours 24] [--nodes 5000] [--takeover-every 3] [--minutes 120] [-o json] [--publish NAME]
+    python -m bench.soak [--hours 36] [--nodes 5000] [--takeover-every 3] [--minutes 120] [-o json] [--publish NAME]
 
 The scheduler process runs in this process, without HTTP; the API server is the sandbox's storage with its kubelets and
-controllers. Processor time passes as in real time, idle time is skipped. The day has 20 policies with filters and
+controllers. Processor time passes as in real time, idle time is skipped. The run has 20 policies with filters and
 scores and an edit of a policy every 15 minutes, every fourth of which does not compile; pods with device claims; gangs
 of 2 to 64 pods, half of them in one rack or zone; priorities and PodDisruptionBudgets; nodes that are added, drained,
 tainted and relabelled; waves of batch pods; and a second process that takes over every three hours, after an orderly
@@ -37,9 +37,9 @@ RESULTS: Final = Path(__file__).resolve().parents[1] / "results"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Play a day and print the figures; return 1 if a check fails."""
+    """Play a run and print the figures; return 1 if a check fails."""
     parser = make_parser("bench.soak", __doc__)
-    parser.add_argument("--hours", type=float, default=24.0, help="simulated hours")
+    parser.add_argument("--hours", type=float, default=36.0, help="simulated hours")
     parser.add_argument("--takeover-every", type=float, default=3.0, help="hours between two takeovers")
     parser.add_argument("--minutes", type=float, default=120.0, help="longest duration of the run in real time")
     parser.add_argument("--seed", type=int, default=7, help="seed of the load")
@@ -55,7 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.output == "json":
         print(msgspec.json.encode(found).decode())
     else:
-        print_parts([plain_table("a simulated day", HEADS, rows(found["hours"]), range(len(HEADS)))])
+        hours = found["hours"]
+        print_parts([plain_table(f"{len(hours)} simulated hours", HEADS, rows(hours), range(len(HEADS)))])
         print("\n".join(remarks(found)))
     return 1 if found["problems"] else 0
 

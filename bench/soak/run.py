@@ -17,7 +17,7 @@ from bench.cluster.machine import memory_of
 from bench.soak import checks, objects
 from bench.soak.changes import Edits, Nodes
 from bench.soak.clock import SimulatedClock
-from bench.soak.figures import GROWTH, Hour, Meter, growth
+from bench.soak.figures import GROWTH, SIZES, Hour, Meter, growth
 from bench.soak.load import HOUR, SCALE, Load
 from bench.soak.objects import NAMESPACE
 from bench.soak.replica import Replica
@@ -77,7 +77,7 @@ class Run:
         return Replica(self.server, self._clock, self.meter, self._options.seed)
 
     async def play(self) -> dict[str, Any]:
-        """Play the day, and return its figures."""
+        """Play the hours, and return their figures."""
         for one in objects.settings():
             self.server.create(one)
         self.nodes.fill()
@@ -243,8 +243,11 @@ class Run:
 
     def _found(self) -> dict[str, Any]:
         grown = growth(self.hours)
-        if grown is not None and grown > GROWTH:
-            self.problems.append(f"memory of the last six hours is {grown:.3f} of that of the hours 6 to 12")
+        self.problems += [
+            f"{SIZES[size]} of the last six hours is {factor:.3f} of that half a day earlier"
+            for size, factor in grown.items()
+            if factor > GROWTH
+        ]
         return {
             "nodes": self._options.nodes,
             "seed": self._options.seed,

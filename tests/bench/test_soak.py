@@ -56,10 +56,10 @@ def test_idle_time_is_skipped() -> None:
         assert 86_400 <= runner.run(waited()) < 86_410
 
 
-def test_growth_compares_windows_of_six_hours() -> None:
-    hours = [{"mib": 100.0}] * 12 + [{"mib": 110.0}] * 6
-    assert growth(hours) == pytest.approx(1.1)
-    assert growth(hours[:17]) is None
+def test_growth_compares_six_hours_with_those_half_a_day_earlier() -> None:
+    hours = [{"mib": size, "blocks": 2 * size} for size in (50.0, 100.0, 90.0, 110.0) for _ in range(6)]
+    assert growth(hours) == pytest.approx({"mib": 1.1, "blocks": 1.1})
+    assert growth(hours[1:]) == {}
 
 
 def test_quantiles_of_attempts() -> None:
