@@ -49,7 +49,7 @@ COMMANDS: Final = tuple(name for _, names in SECTIONS.values() for name in names
 
 
 def make_app(*names: str) -> typer.Typer:
-    """Return the `policysched` command with the named subcommands, by default all; import only their flags."""
+    """Return the `policysched` command with the named subcommands (default: all); import only the flags of these."""
     app = typer.Typer(
         name="policysched",
         cls=CommandGroup,
@@ -113,7 +113,7 @@ def _root(
         bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Define the options of the command itself."""
+    """Define the options of `policysched` itself, which precede the subcommand."""
 
 
 MOST_COLUMNS: Final = "999"
@@ -122,7 +122,7 @@ _FULL: Final = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command and exit the process with its exit code."""
+    """Run the `policysched` command and exit the process with the command's exit code."""
     _open_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A locale without → or a file name that is not text must not cause a failure.
@@ -135,7 +135,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _bound_columns() -> None:
-    """Limit COLUMNS and LINES of the environment, because Rich pads each line to the stated width."""
+    """Limit the environment variables COLUMNS and LINES, because Rich pads each line to the width in COLUMNS."""
     for name in ("COLUMNS", "LINES"):
         stated = os.environ.get(name, "")
         if stated.isdigit() and (len(stated) > len(MOST_COLUMNS) or not stated.isascii()):
@@ -150,7 +150,7 @@ def _open_streams() -> None:
 
 
 def execute(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
+    """Run the `policysched` command, print its error if it fails, and return its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         code = call(given)
@@ -181,7 +181,7 @@ def _leave_stdout() -> None:
 
 
 def call(arguments: list[str]) -> int:
-    """Run a command and return its exit code; errors about flags are printed."""
+    """Run the command in `arguments` and return its exit code; print errors about flags, raise other errors."""
     completed = any(name.endswith("_COMPLETE") for name in os.environ)
     first = "version" if arguments[:1] == ["--version"] else "".join(arguments[:1])
     named = (first,) if first in COMMANDS and not completed else ()

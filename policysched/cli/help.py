@@ -1,4 +1,4 @@
-"""Help texts of commands, in which names of flags and commands are never cut.
+"""Help texts of commands; the names of flags and commands are never cut, however narrow the terminal.
 
 `--help` prints them; the reference of commands is made from the same parts.
 """
@@ -88,7 +88,7 @@ def default_text(one: Any) -> str:
 
 
 def _sections(command: Any, context: Any) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """Yield the commands, arguments and flags by section, each name with its help."""
+    """Yield each section of the help: title, and its commands, arguments or flags with their texts."""
     listed = getattr(command, "commands", {}).items()
     for title, commands in groupby(listed, lambda item: _panel(item[1], "Commands")):
         yield title, [(name, paragraphs(one)[0]) for name, one in commands]

@@ -22,13 +22,13 @@ _SHELL_OPTIONS: Final = ("install_completion", "show_completion")
 
 
 class _Late:
-    """Parameter type that passes defaults and texts through; creates a validator when another value needs it."""
+    """Replaces Typer's value converter of a parameter; creates it only when a value needs conversion."""
 
     def __init__(self, parameter: Any) -> None:
         self._descriptor, self._made = parameter.type_descriptor, cast("Any", None)
 
     def coerce(self, value: Any, *, param: Any, **more: Any) -> Any:
-        """Return the typed value or the default, converted."""
+        """Return the value of the parameter, converted to its type; texts and defaults need no conversion."""
         if isinstance(value, enum.Enum) or not isinstance(value, str | list | tuple):
             return () if value is None and param.multiple else value
         if self._descriptor.annotation in (str, list[str]):
@@ -41,7 +41,7 @@ class _Late:
 
 
 def read_late(parameter: Any) -> None:
-    """Create the validator of a parameter on first use.
+    """Make a parameter create its Typer value converter only when a value needs conversion.
 
     With versions of Typer without such validators this has no effect.
     """
@@ -53,14 +53,14 @@ class CommandGroup(TyperGroup):
     """A group of commands, without Typer's options that edit the files of shells."""
 
     def get_params(self, ctx):  # type: ignore[no-untyped-def]
-        """Return the options of the group; create their validators on first use."""
+        """Return the options of the group, whose value converters are created on first use."""
         found = [one for one in super().get_params(ctx) if one.name not in _SHELL_OPTIONS]
         for one in found:
             read_late(one)
         return found
 
     def parse_args(self, ctx, args):  # type: ignore[no-untyped-def]
-        """Parse arguments; without arguments, print the help and exit with 2."""
+        """Parse arguments; without arguments, print the help and exit with code 2."""
         if args or ctx.resilient_parsing:
             return super().parse_args(ctx, args)
         with suppress(typer.Exit):
@@ -68,7 +68,7 @@ class CommandGroup(TyperGroup):
         raise typer.Exit(2)
 
     def format_help(self, ctx, formatter):  # type: ignore[no-untyped-def]
-        """Write the help."""
+        """Write the help text into the given formatter."""
         formatter.write(help_text(self, ctx))
 
 
@@ -76,18 +76,18 @@ class OnceCommand(TyperCommand):
     """A command that rejects repeated options."""
 
     def format_help(self, ctx, formatter):  # type: ignore[no-untyped-def]
-        """Write the help."""
+        """Write the help text into the given formatter."""
         formatter.write(help_text(self, ctx))
 
     def get_help_option(self, ctx):  # type: ignore[no-untyped-def]
-        """Return the help option; create its validator on first use."""
+        """Return the option `--help`, whose value converter is created on first use."""
         found = super().get_help_option(ctx)
         if found is not None:
             read_late(found)
         return found
 
     def get_params(self, ctx):  # type: ignore[no-untyped-def]
-        """Return the parameters; create their validators on first use."""
+        """Return the parameters of the command, whose value converters are created on first use."""
         found = super().get_params(ctx)
         for one in found:
             read_late(one)
@@ -112,7 +112,7 @@ class OnceCommand(TyperCommand):
 
 
 def _matching(names: Iterable[Any]) -> Iterator[Any]:
-    """Yield names of files; replace a pattern that names no file by the names of the files that it matches.
+    """Yield file names; replace a glob pattern by the matching files, unless a file has the pattern as its name.
 
     Raises:
         UsageError: no file matches a pattern.

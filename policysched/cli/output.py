@@ -22,7 +22,7 @@ FAILED: Final = 2
 INTERRUPTED: Final = 130
 """Exit code after Ctrl-C, as in shells."""
 NO_READER: Final = 141
-"""Exit code after a broken pipe, as of a program that SIGPIPE ends."""
+"""Exit code after a broken pipe: the exit code of a program that SIGPIPE kills."""
 
 
 def print_text(text: str, *, stderr: bool = False) -> None:
@@ -75,7 +75,7 @@ class MessageFormatter(logging.Formatter):
         return "\n".join([line, *(visible_lines(one) for one in self._traceback(record))])
 
     def _traceback(self, record: logging.LogRecord) -> list[str]:
-        """Return the lines of the traceback from the first line of foreign code on; empty without foreign code."""
+        """Return the traceback from the first frame outside policysched, such as a plugin's; empty if there is none."""
         _, error, place = record.exc_info or (None, None, None)
         while place is not None and place.tb_frame.f_code.co_filename.startswith(_OWN_CODE):
             place = place.tb_next
@@ -100,7 +100,7 @@ class _Once(logging.Filter):
 
 
 def show_every_record() -> None:
-    """Print log records of commands without logging flags, each message once, as lines of visible characters."""
+    """Print the log of commands without logging flags on stderr: each message once, hidden characters escaped."""
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(MessageFormatter())
         logging.lastResort.addFilter(_Once())

@@ -22,7 +22,7 @@ from policysched.errors import UsageError
 def print_report(
     value: Mapping[str, Any], parts: Iterable[RenderableType], output: OutputFormat, kind: str, title: str
 ) -> None:
-    """Print a report.
+    """Print a report as a table, Markdown, JSON, YAML or a GitHub annotation.
 
     Args:
         value: The whole report, for JSON and YAML.
@@ -61,7 +61,7 @@ def print_plan(plan: Plan, notes: Iterable[str], output: OutputFormat, title: st
 
 
 def refuse_broken(findings: Iterable[Finding], names: Container[str] | None = None) -> None:
-    """Print findings on stderr; reject policies with errors.
+    """Print findings about policies on stderr; raise an error if a policy has an error.
 
     Args:
         findings: The findings of policies.

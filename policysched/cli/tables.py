@@ -24,11 +24,11 @@ _LEAST_TEXT: Final = 12
 _LEAST_IMPORTANT: Final = 20
 """Smallest width to which a text is cut while less important columns can be left out. Units: columns."""
 _LEAST_PROSE: Final = 32
-"""Smallest width to which a text in the first column is cut. Units: columns."""
+"""Smallest width to which prose in the first column of a table is cut. Units: columns."""
 _PROSE: Final = 3
-"""Number of words from which a text in the first column is treated as prose, not as a name."""
+"""Largest number of words in the cells of a column of names; a column with longer cells is treated as prose."""
 PIPE_WIDTH: Final = 100
-"""For output that is no terminal: width above which headers are shortened; width of the line below headers.
+"""Width for output to a pipe: wider tables get shortened headers, and the line below the headers ends there.
 
 Units: columns.
 """
@@ -57,7 +57,7 @@ class _Column:
 
     @property
     def is_prose(self) -> bool:
-        """Whether cells are texts of several words."""
+        """Whether a cell of the column has more than `_PROSE` words."""
         return any(len(one.split()) > _PROSE for one in self.cells)
 
 

@@ -1,4 +1,4 @@
-"""Flags and arguments of the commands; this package does not use the values.
+"""Declarations of the flags and arguments of the commands, without the code that acts on their values.
 
 `decisions`, `policies`, `processes` and `settings` have a class for each command of a section of `--help`. The
 docstring of the class is the help, its fields are the flags. `base` has the base of these classes, `shared` the flags

@@ -24,7 +24,7 @@ class Flags:
 
     @classmethod
     def parameters(cls) -> Iterator[inspect.Parameter]:
-        """Yield the flags as parameters of a function."""
+        """Yield the flags as parameters of the function that Typer calls for the command."""
         types = get_type_hints(cls, include_extras=True)
         for one in fields(cls):  # type: ignore[arg-type]  # subclasses are dataclasses
             if group := _group(types[one.name]):
@@ -37,7 +37,7 @@ class Flags:
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Self:
-        """Return the flags with the values that Typer parsed, by field name."""
+        """Return an instance of this class from the values that Typer parsed; `given` maps field names to values."""
         types = get_type_hints(cls, include_extras=True)
         names = [one.name for one in fields(cls)]  # type: ignore[arg-type]  # as above
         groups = {name: group.read(given) for name in names if (group := _group(types[name]))}
@@ -49,7 +49,7 @@ def _group(kind: Any) -> type[Flags] | None:
 
 
 def completed_by(section: str, module: str) -> Callable[[str], list[tuple[str, str]]]:
-    """Return a completion function for values, which calls the function `complete` of a command's module."""
+    """Return a shell completion function for a flag's values, which calls `complete` in the module of a command."""
 
     def complete(incomplete: str) -> list[tuple[str, str]]:
         found: list[tuple[str, str]] = function_of(section, module, "complete")(incomplete)

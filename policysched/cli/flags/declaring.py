@@ -66,13 +66,13 @@ class Flag:
 
 
 def flag(form: Form, help: str = "", *, default: str = "", no_effect: str = "") -> Any:  # noqa: A002 - as Typer has it
-    """Declare a flag as the field of a section's dataclass."""
+    """Declare a flag as the field of a section, which is a dataclass with flags of one heading in `--help`."""
     declared = Flag(form, help, default, no_effect)
     return field(default=() if form.is_list else None, metadata={_KEY: declared})
 
 
 def flags_of(section: type[Any]) -> Iterator[Flag]:
-    """Yield the flags of a section."""
+    """Yield the flags of a section, which is a dataclass whose fields were declared with `flag`."""
     for one in fields(section):
         made = one.metadata[_KEY]
         name = one.name.replace("_", "-")
@@ -80,7 +80,7 @@ def flags_of(section: type[Any]) -> Iterator[Flag]:
 
 
 def read_section(section: type[T], given: Mapping[str, Any]) -> T:
-    """Return a section with the values that the user gave for its flags.
+    """Return an instance of a dataclass of flags with the values that the user gave.
 
     Args:
         section: The section.
@@ -94,7 +94,7 @@ def read_section(section: type[T], given: Mapping[str, Any]) -> T:
 
 
 def given_flags(section: Any) -> dict[str, Any]:
-    """Return the flags of a section that the user gave, by field name."""
+    """Return the flags that the user gave among the flags of a dataclass: values by field name."""
     values = ((one.name, getattr(section, one.name)) for one in fields(section))
     return {name: value for name, value in values if value is not None and value != ()}
 
@@ -129,7 +129,7 @@ class FlagCommand(OnceCommand):
     """A command with flags in the syntax of Go: `--a_b` is `--a-b`, `--leader-elect` is true, `-v=2` is `--v=2`."""
 
     bare: Mapping[str, str] = {}
-    """Values of flags that are given without a value, by option."""
+    """Value of each flag that is given without `=VALUE`, by option name such as `--leader-elect`."""
 
     def parse_args(self, ctx, args):  # type: ignore[no-untyped-def]
         """Parse the arguments after conversion to the syntax of Click."""

@@ -23,7 +23,7 @@ from policysched.model.release import DEFAULT, Release, with_pod_groups
 
 COMPONENT: Final = "kube"
 _COMPATIBLE: Final = 3
-"""Largest number of minors by which --min-compatibility-version may be older than the component."""
+"""Largest number of minors by which --min-compatibility-version may be older than kube-scheduler's version."""
 _ALL: Final = {"AllAlpha": "ALPHA", "AllBeta": "BETA"}
 _ONE_BY_ONE: Final = "pods are scheduled one by one"
 _BY_MINOR: Final = "the Kubernetes minor that is followed decides"
@@ -75,7 +75,7 @@ class Gate:
 
 @lru_cache(maxsize=8)
 def known_gates(release: Release = DEFAULT) -> Mapping[str, Gate]:
-    """Return the gates of a release's kube-scheduler by name."""
+    """Return the feature gates of the kube-scheduler of a Kubernetes release, by name."""
     listed = Path(__file__).with_name(f"feature_gates_{release.minor}.txt")
     lines = (line.split() for line in listed.read_text("ascii").splitlines() if not line.startswith("#"))
     return {name: Gate(default == "true", stage, bool(locked)) for name, default, stage, *locked in lines}
@@ -84,7 +84,7 @@ def known_gates(release: Release = DEFAULT) -> Mapping[str, Gate]:
 def apply_gates(
     given: Iterable[str], emulated: Iterable[str] = (), minimum: Iterable[str] = (), release: Release = DEFAULT
 ) -> Release:
-    """Validate feature gates and versions; return the release with the gates that are on.
+    """Validate feature gates and versions; return the Kubernetes release with the given gates turned on or off.
 
     Args:
         given: `GATE=BOOL` or `COMPONENT:GATE=BOOL`.

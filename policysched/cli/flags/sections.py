@@ -45,7 +45,7 @@ _NO_PROFILES: Final = "there is no /debug/pprof"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MiscFlags:
-    """The configuration file and the API server."""
+    """Flags of `policysched run`: configuration file and API server."""
 
     TITLE: ClassVar[str] = "Misc flags"
     config: Path | None = flag(FILE, "KubeSchedulerConfiguration file; reloaded when it changes.")
@@ -55,7 +55,7 @@ class MiscFlags:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnFlags:
-    """Flags that kube-scheduler does not have."""
+    """Flags of `policysched run` that kube-scheduler does not have."""
 
     TITLE: ClassVar[str] = "Policysched flags"
     scheduler_name: tuple[str, ...] = flag(
@@ -90,7 +90,7 @@ class OwnFlags:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecureServingFlags:
-    """The secure port and its TLS."""
+    """Flags of `policysched run`: address, port and TLS of the HTTPS server for /metrics and /healthz."""
 
     TITLE: ClassVar[str] = "Secure serving flags"
     bind_address: str | None = flag(
@@ -130,7 +130,7 @@ class SecureServingFlags:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthenticationFlags:
-    """Authentication of clients."""
+    """Flags of `policysched run`: authentication of the clients of its HTTPS server."""
 
     TITLE: ClassVar[str] = "Authentication flags"
     authentication_kubeconfig: Path | None = flag(
@@ -166,7 +166,7 @@ class AuthenticationFlags:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthorizationFlags:
-    """Authorization of clients."""
+    """Flags of `policysched run`: authorization of the clients of its HTTPS server."""
 
     TITLE: ClassVar[str] = "Authorization flags"
     authorization_always_allow_paths: tuple[str, ...] = flag(
@@ -185,7 +185,7 @@ class AuthorizationFlags:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeprecatedFlags:
-    """Flags that `--config` replaces, except `--pod-max-in-unschedulable-pods-duration`."""
+    """Deprecated flags of `policysched run`; --config overrides all but --pod-max-in-unschedulable-pods-duration."""
 
     TITLE: ClassVar[str] = "Deprecated flags"
     contention_profiling: bool | None = flag(SWITCH, no_effect=_NO_PROFILES, default="true")
@@ -209,7 +209,7 @@ class DeprecatedFlags:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderElectionFlags:
-    """Leader election between replicas."""
+    """Flags of `policysched run`: leader election between replicas."""
 
     TITLE: ClassVar[str] = "Leader election flags"
     leader_elect: bool | None = flag(SWITCH, "Schedule pods only while this process is the leader.", default="true")
@@ -235,7 +235,7 @@ class LeaderElectionFlags:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureGateFlags:
-    """Feature gates and versions."""
+    """Flags of `policysched run`: feature gates, and the Kubernetes versions that their defaults follow."""
 
     TITLE: ClassVar[str] = "Feature gate flags"
     emulated_version: tuple[str, ...] = flag(
@@ -254,7 +254,7 @@ class FeatureGateFlags:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsFlags:
-    """Metrics to expose."""
+    """Flags of `policysched run`: hidden metrics and allowed label values on /metrics."""
 
     TITLE: ClassVar[str] = "Metrics flags"
     allow_metric_labels: tuple[tuple[str, str], ...] = flag(
@@ -271,7 +271,7 @@ class MetricsFlags:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogsFlags:
-    """Logging."""
+    """Flags of `policysched run`: format and verbosity of the log."""
 
     TITLE: ClassVar[str] = "Logs flags"
     log_flush_frequency: str | None = flag(DURATION, no_effect=_AT_ONCE, default="5s")
@@ -290,7 +290,7 @@ class LogsFlags:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GlobalFlags:
-    """Flags that do not concern scheduling."""
+    """Flags of `policysched run` that kube-scheduler shows under "Global flags"."""
 
     TITLE: ClassVar[str] = "Global flags"
     version: str | None = flag(
@@ -311,7 +311,7 @@ SECTIONS: Final[Mapping[str, type[Any]]] = {
     "logs": LogsFlags,
     "everywhere": GlobalFlags,
 }
-"""The sections by the names of their fields in RunFlags."""
+"""Dataclasses with the flags of `policysched run`, by the names of their fields in `RunFlags`."""
 FLAGS: Final[tuple[Flag, ...]] = tuple(one for section in SECTIONS.values() for one in flags_of(section))
 
 
@@ -347,12 +347,12 @@ class RunFlags(Flags):
 
     @classmethod
     def parameters(cls) -> Iterator[inspect.Parameter]:
-        """Yield the flags as parameters of a function."""
+        """Yield the flags as parameters of the function that Typer calls for the command."""
         return map(parameter, FLAGS)
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> RunFlags:
-        """Read the flags that the user gave.
+        """Return the flags with the values that the user gave; `given` maps field names to texts.
 
         Raises:
             UsageError: a value is invalid.
@@ -369,7 +369,7 @@ def shown_flags(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def without_effect(given: Mapping[str, Any]) -> Iterator[Flag]:
-    """Yield the flags that were given and have no effect."""
+    """Yield the flags that the user gave although they have no effect in policysched."""
     for one in FLAGS:
         if one.no_effect and given.get(one.name.replace("-", "_")) is not None:
             yield one

@@ -135,7 +135,7 @@ class CompletionFlags(Flags):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionFlags(Flags):
-    """Print the version; as JSON or YAML, also the Kubernetes releases whose kube-scheduler can decide.
+    """Print the version; as JSON or YAML, also the Kubernetes releases that policysched reproduces.
 
     Exit codes: 0 success.
     """

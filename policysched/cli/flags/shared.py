@@ -1,4 +1,4 @@
-"""Flags that several commands have, alone and as groups."""
+"""Flags that several commands share, as single fields and as dataclasses of several flags."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ KubeVersion: TypeAlias = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterAccess(Flags):
-    """Kubeconfig and context of a live cluster."""
+    """Flags that select the live cluster: kubeconfig and context."""
 
     kubeconfig: Kubeconfig = None
     context: Context = None
@@ -136,7 +136,7 @@ class ClusterAccess(Flags):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricSourceFlags(Flags):
-    """The source of node metrics."""
+    """Flags that select the source of node metrics: a file or a Prometheus server."""
 
     metrics_file: MetricsFile = None
     prometheus_url: PrometheusUrl = None
@@ -146,7 +146,7 @@ class MetricSourceFlags(Flags):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationFlags(Flags):
-    """Inputs of decisions besides the objects, and the live cluster."""
+    """Flags of commands that simulate scheduling: Kubernetes version, plugins, time, metrics and live cluster."""
 
     kube_version: KubeVersion = AUTO
     plugin: Plugin = None

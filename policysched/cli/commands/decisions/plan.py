@@ -22,7 +22,7 @@ from policysched.reading.loading import load_one
 from policysched.visible import visible
 
 MOST_ABSENT: Final = 3
-"""Largest number of notes about absent labels, resources and values; a further note counts the others."""
+"""Largest number of notes about labels, resources and values that no object has; a last note counts the others."""
 
 
 def plan(flags: PlanFlags) -> int:
@@ -75,7 +75,7 @@ def _refuse_broken(inputs: ClusterInputs) -> None:
 
 
 def _absent_notes(flags: PlanFlags, inputs: ClusterInputs, nodes: Sequence[Object]) -> Iterator[str]:
-    """Yield notes about labels, resources and values of the new policies that no node or namespace has."""
+    """Yield a note for each label, resource or value that a new policy reads but no node or namespace has."""
     if not inputs.policies:
         return
     found = absent_findings(inputs.policies, [*inputs.objects, *nodes])

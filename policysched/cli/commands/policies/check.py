@@ -22,7 +22,7 @@ from policysched.reading.files import STDIN, shown
 from policysched.visible import visible
 
 _CEL: Final = "CEL"
-"""Code of findings about selectors of devices, which `explain` does not know."""
+"""Error code of findings about CEL device selectors; `policysched explain` does not know this code."""
 
 
 def check(flags: CheckFlags) -> int:
@@ -48,7 +48,7 @@ def _print_unselected(found: CheckedPolicies, pods: list[Mapping[str, Any]]) -> 
 
 
 def _release(gates: list[str]) -> Release | None:
-    """Return the release with feature gates; None without gates.
+    """Return a Kubernetes release that supports the given feature gates, with these gates set; None without gates.
 
     Raises:
         UsageError: a gate is not supported.
@@ -58,7 +58,7 @@ def _release(gates: list[str]) -> Release | None:
 
 
 def _find_absent(flags: CheckFlags, release: Release | None, pods: list[Mapping[str, Any]]) -> FindAbsent:
-    """Read the nodes of files or of a live cluster, if any, and add the pods of the files to a list."""
+    """Return a function that finds values missing on the nodes of --cluster; append the pods of its files to `pods`."""
     from policysched.app.checking.nodes import (  # noqa: PLC0415 - NumPy and asyncio take 130 ms
         absent_on,
         nodes_of,

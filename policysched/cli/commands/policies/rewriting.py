@@ -32,12 +32,12 @@ class Words(NamedTuple):
     """The noun for one changed item in messages, such as `expression`."""
     items: str
     kept: tuple[str, str]
-    """The text for one unchanged file and for several unchanged files, with --check or --diff."""
+    """With --check or --diff: the text after `1 file` and the text after `2 files` for unchanged files."""
 
 
 @dataclass(slots=True)
 class Rewriting:
-    """The flags of a run, and the number of files with each outcome."""
+    """One run of `fmt` or `convert`: its flags, and the number of files with each outcome."""
 
     words: Words
     check: bool
@@ -51,10 +51,10 @@ class Rewriting:
     broken: int = 0
     unusable: int = 0
     _end: bytes = field(default=b"")
-    """The last byte of the output, to begin the next document on a new line."""
+    """The last byte that was printed, which shows whether the next document needs a line break first."""
 
     def take(self, one: RewrittenFile) -> None:
-        """Write or print a file, or only count the file."""
+        """Write, print or diff one rewritten file as the flags say, and count its outcome."""
         findings = one.rewritten.findings if one.rewritten else ()
         for finding in findings:
             print_finding(finding.text(), stderr=True)
@@ -122,7 +122,7 @@ class Rewriting:
 
 
 def _without_commands(line: str) -> str:
-    """Escape workflow commands of GitHub Actions in a line of a patch, also after the first character."""
+    """Escape GitHub Actions workflow commands in a line of a diff, behind its first character (`+`, `-` or space)."""
     return line[:1] + without_commands(line[1:])
 
 

@@ -104,7 +104,7 @@ def _print(run: PolicyTestRun, output: OutputFormat) -> None:
 
 
 def _print_problems(run: PolicyTestRun, *, with_text: bool) -> None:
-    """Print each problem of files once on stderr; with_text adds the text of policies that do not compile."""
+    """Print each problem of files once on stderr; `with_text` adds the source lines of policies that do not compile."""
     texts = {str(broken): [one.text() for one in broken.errors] for broken in run.broken} if with_text else {}
     for problem in dict.fromkeys(run.problems):
         for text in texts.get(problem, ()):

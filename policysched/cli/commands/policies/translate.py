@@ -1,4 +1,4 @@
-"""`policysched translate`: prints a node affinity that allows at least the nodes that filters of policies allow."""
+"""`policysched translate`: prints a node affinity that matches at least the nodes that pass the filters of policies."""
 
 from __future__ import annotations
 
