@@ -76,7 +76,7 @@ class KubeClaimClient:
         return await self._set_status(claim, dict.fromkeys(("reservedFor", "allocation", "devices")))
 
     async def create(self, claim: ResourceClaim) -> ResourceClaim:
-        """Create a claim from its spec; the server completes its generated name."""
+        """Create a claim from its spec; the server completes the claim's generateName."""
         of = claim.metadata
         metadata = replace(of, name="", uid="", resource_version="", finalizers=())
         body = {"apiVersion": _VERSION, "kind": "ResourceClaim", "metadata": metadata, "spec": claim.spec}
@@ -88,7 +88,7 @@ class KubeClaimClient:
         return _claim(await self._send("PATCH", f"{_path(claim)}/status", body, MERGE_PATCH))
 
     async def delete(self, claim: ResourceClaim) -> None:
-        """Delete the claim of this UID; a claim that was recreated under the same name stays.
+        """Delete the claim with this UID; a claim that was recreated under the same name stays.
 
         Raises:
             ApiError: the server rejected the request; status 404 if no claim of this UID exists.

@@ -47,12 +47,12 @@ STATUS_ATTEMPTS = 4
 CONDITIONS_AT_ONCE = 32
 """Largest number of pod conditions that are written at the same time; more wait, to leave connections for bindings."""
 DELETIONS_AT_ONCE = 16
-"""Largest number of concurrent deletions of victims, as in kube-scheduler; more wait, to leave room for bindings.
+"""Largest number of concurrent deletions of preemption victims, as in kube-scheduler; further deletions wait.
 
 With half as many, the events of evictions use as much of the API server as the evictions.
 """
 STATUSES_AT_ONCE = 8
-"""Largest number of concurrent status writes about preemption; more wait, to leave connections for bindings."""
+"""Largest number of concurrent pod status writes during preemption; more wait, to leave connections for bindings."""
 AT_ONCE = 64
 """Largest number of requests in flight; more wait. Lists, watches and events use other connections."""
 
@@ -114,7 +114,7 @@ class KubeClient:
         self.claims = KubeClaimClient(self._request)
 
     async def bind(self, pod: Pod, node: str) -> None:
-        """Bind the pod of this UID, in one attempt; a pod that was recreated under the same name is not bound.
+        """Bind the pod with this UID, in one attempt; a pod that was recreated under the same name is not bound.
 
         Raises:
             ApiError: the server rejected the request.
@@ -174,7 +174,7 @@ class KubeClient:
         await self._patch(_status_path(pod), partial(_status_body, pod, change), STRATEGIC_PATCH, self._statuses)
 
     async def report_pod_status(self, pod: Pod, newest: Callable[[], PodStatusChange]) -> None:
-        """Write the pod status that `newest` returns when the request is sent, after requests that decisions wait for.
+        """Write a pod's status with low priority; `newest` is called for the status when the request is sent.
 
         Raises:
             ApiError: the server rejected the request.
@@ -184,7 +184,7 @@ class KubeClient:
         )
 
     async def set_pod_group_status(self, group: PodGroup, condition: dict[str, Any]) -> None:
-        """Write a condition into the status of the pod group with this UID, after requests that decisions wait for.
+        """Write a condition into the status of the pod group with this UID, with low priority.
 
         Raises:
             ApiError: the server rejected the request; status 404 if the group does not exist.
@@ -195,7 +195,7 @@ class KubeClient:
         await self._patch(path, body, STRATEGIC_PATCH, self._conditions, last=True)
 
     async def delete_pod(self, pod: Pod) -> None:
-        """Delete the pod of this UID, in one attempt; a pod that was recreated under the same name stays.
+        """Delete the pod with this UID, in one attempt; a pod that was recreated under the same name stays.
 
         Raises:
             ApiError: the server rejected the request; status 404 if no pod of this UID exists.
@@ -243,7 +243,7 @@ class KubeClient:
         )
 
     async def _annotate(self, path: str, policy: Policy, annotations: dict[str, str]) -> str:
-        """Write annotations of the policy at a path, see `annotate_policy`."""
+        """Write annotations of the policy at an API path, if the policy's spec has not changed."""
         body = {"metadata": {"resourceVersion": policy.metadata.resource_version, "annotations": annotations}}
         try:
             return await self._patch_once(path, body)
@@ -265,7 +265,7 @@ class KubeClient:
     async def _request(
         self, method: str, path: str, body: Body = None, content_type: str = JSON, *, last: bool = False
     ) -> bytes:
-        """Send a request within the limit of requests in flight; repeat it as long as the answer has a Retry-After."""
+        """Send a request within the limit of requests in flight; repeat it a few times if answered with Retry-After."""
         retry = Retry(self._pacing)
         while True:
             try:
@@ -348,7 +348,7 @@ def _annotating(policy: Policy, annotations: dict[str, str]) -> list[dict[str, A
 
 
 def _placed(answer: bytes) -> _PlacedPod | None:
-    """Read UID and node of a pod; None if the answer is not a pod."""
+    """Decode the UID and the node of a pod from an answer; None if the answer is not a pod."""
     for read in (bytes, shallow):
         try:
             return _PLACE.decode(read(answer))

@@ -1,4 +1,4 @@
-"""The only used part of the Kubernetes client library: its loaders of kubeconfigs and service accounts.
+"""Imports the only part of the Kubernetes client library in use: the loaders of kubeconfigs and service accounts.
 
 The import omits the code of the packages around the loaders, which costs the most time: a synchronous client with HTTP
 and OAuth libraries, and the API client with its models. A later import of these packages loads them completely.
@@ -17,7 +17,7 @@ _CLIENT = "kubernetes.aio.client"
 
 
 def _api_client(*args: Any, **kwargs: Any) -> Any:
-    """Return the client library's `ApiClient`, whose name the loaders need but never call."""
+    """Create the client library's `ApiClient`; the loaders import this name, but never call it."""
     return importlib.import_module(_CLIENT).ApiClient(*args, **kwargs)
 
 

@@ -44,11 +44,11 @@ log = logging.getLogger(__name__)
 RENEWAL = 60.0
 """Age of credentials above which they are read again before a request. Units: seconds."""
 RENEW_AGAIN = 5.0
-"""Shortest time between two renewals of rejected credentials that return the same credentials. Units: seconds."""
+"""Pause after a renewal of rejected credentials that changed nothing, before the next renewal. Units: seconds."""
 CONNECTIONS = 160
 HEADERS = {"User-Agent": "policysched", "Accept": "application/json"}
 UNCOMPRESSED = {"Accept-Encoding": "identity"}
-"""Request headers for a server on this machine: request no compression, which takes longer than copying."""
+"""Request headers for a server on this machine: no compression, because compressing takes longer than copying."""
 
 
 OnAnswer = Callable[[str, int, float], None]
@@ -56,7 +56,7 @@ OnAnswer = Callable[[str, int, float], None]
 
 
 class Routing(TypedDict, total=False):
-    """Arguments of an HTTP request that determine its route: proxy, server name in the certificate, TLS context."""
+    """Arguments of aiohttp's request that select the route: proxy, server name in the certificate, TLS context."""
 
     proxy: str
     server_hostname: str
@@ -92,7 +92,7 @@ class Connection:
         self._renewable_at = 0.0
         self._renewing = asyncio.Lock()
         self._problem = ""
-        """Last logged reason for which the credentials could not be read; empty if none."""
+        """The reason why reading the credentials failed, as logged last; empty after a success."""
         self._session: aiohttp.ClientSession | None = None
         self._short: ShortRequests | None = None
         self.on_answer: OnAnswer | None = None
@@ -463,7 +463,7 @@ def _expires(loader: Any) -> bool:
 
 
 def _check_user(loader: Any, configuration: Any, name: str) -> None:
-    """Reject a user that impersonates, and an exec plugin without credentials; the loader would ignore both."""
+    """Raise an error if a kubeconfig's user impersonates another user, or its exec plugin gave no credentials."""
     user = loader.current_context["context"].get("user")
     stated = getattr(loader, "_user", None)
     if stated is None:

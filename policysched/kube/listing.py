@@ -158,7 +158,7 @@ def _decode(answer: bytes, path: str, kind: str) -> _Page:
 
 
 def _outline(answer: bytes) -> _Page | None:
-    """Read the resourceVersion of a page with an unreadable item; None if the answer is not a page."""
+    """Read a page that has an unreadable item, without decoding items; None if the answer is not a page."""
     parts = members(answer)
     try:
         head = _HEAD.decode(b'{"kind":%b,"metadata":%b}' % (parts["kind"], parts["metadata"]))

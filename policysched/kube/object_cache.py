@@ -24,7 +24,7 @@ from policysched.reading.lenient_json import UNREADABLE, identity
 
 log = logging.getLogger(__name__)
 CHUNK = 100
-"""Number of list items processed without yielding to the event loop."""
+"""Largest number of list items that are processed without yielding to the event loop."""
 BURST = 100
 """Largest number of log lines about skipped objects in a burst; further skipped objects are only counted."""
 PER_SECOND = 1.0
@@ -144,7 +144,7 @@ class ObjectCache(Generic[T]):
         return gone, obj
 
     def skip(self, raw: msgspec.Raw, reason: str) -> None:
-        """Report a watch event that contains no usable object."""
+        """Report to `on_broken` a watch event that contains no usable object."""
         self._on_broken(ObjectError(self._watched.kind, _text(identify(raw)[0]), reason), bytes(raw))
 
     def _decode(
@@ -232,14 +232,14 @@ class Replacement(Generic[T]):
         self._cache = cache
         self._before, self._found = cache._objects, _Objects[T]()
         self._gone = dict(self._before.known)
-        """Known objects that the list has not contained yet."""
+        """Known objects that the processed part of the list does not contain; at the end, the deleted objects."""
         self._changed: list[T] = []
         self._replaced: list[Key] = []
         """Keys of known objects whose name or UID now belongs to another object."""
         self._by_uid: dict[str, Key] | None = None
         """Key of each UID in `_gone`; built when a UID appears under another name."""
         self.is_told = False
-        """Whether `taken` was called at least once."""
+        """Whether `taken` has passed changes to the caller at least once."""
         if cache._texts is not None:
             cache._texts.incomplete = False  # first, because more texts can be wanted while the list is read
 
@@ -285,7 +285,7 @@ class Replacement(Generic[T]):
             self._replaced.append(before)
 
     def taken(self) -> tuple[list[T], list[T]]:
-        """Return objects changed since the last call, and known objects whose name or UID a new object took over."""
+        """Return the objects that changed since the last call, and the known objects replaced by others since then."""
         changed, gone = self._changed, [self._gone.pop(key) for key in self._replaced]
         self._changed, self._replaced, self.is_told = [], [], True
         self._cache._drop_texts(gone)

@@ -1,4 +1,4 @@
-"""Raw JSON of watched objects, stored for HTTP extenders only.
+"""Raw JSON of watched objects, which is stored only for HTTP extenders that get whole objects.
 
 kube-scheduler sends the objects of its informers to extenders. These are the same objects, so a decision never waits
 for the API server. Only objects that some extender receives are stored.
@@ -25,7 +25,7 @@ _ENCODER: Final = msgspec.json.Encoder()
 
 
 class WantedTexts(IntEnum):
-    """Selection of the objects of a kind whose JSON extenders receive."""
+    """Which objects of a kind need stored JSON, because extenders receive them: none, pending pods, or all."""
 
     NONE = 0
     PENDING = 1

@@ -58,7 +58,7 @@ SILENCE = 180.0
 API servers send a bookmark every minute or two.
 """
 MOST_OLDER = 8
-"""Number of consecutive lists older than the known state after which a list is accepted, after two minutes.
+"""Number of consecutive lists (over two minutes) older than the known state after which such a list is accepted.
 
 Then the server was restored from a backup.
 """
@@ -151,7 +151,7 @@ class Reflector(Generic[T]):
         """Number of consecutive watches that ended without an event."""
 
     def objects(self) -> tuple[T, ...]:
-        """Return the objects that are known and not deleted; thread-safe."""
+        """Return the known objects, without deleted objects; thread-safe."""
         return self._cache.objects()
 
     async def run(self) -> None:
@@ -260,7 +260,7 @@ class Reflector(Generic[T]):
         return True
 
     async def _end_list(self, taking: Replacement[T], *, restored: bool = False) -> None:
-        """Pass the remaining differences of a list to the handler in chunks."""
+        """Pass the changes found by a complete list, as far as not yet passed, to the handler in chunks."""
         changed, gone = taking.finish(anew=restored)
         if changed or gone or not taking.is_told:
             for number, (some_changed, some_gone) in enumerate(_chunks(changed, gone)):
@@ -312,14 +312,14 @@ class Reflector(Generic[T]):
         return heard
 
     def _broke_off(self, *, heard: bool, lasted: bool) -> None:
-        """Record that a watch was interrupted; after a watch that lasted, the next pauses are short again."""
+        """Record that a watch was interrupted; if the watch had lasted, make the next pauses short again."""
         if lasted:
             self._retry.reset()
             self._relisting.reset()
         self._unheard += not heard
 
     def _list_if_unheard(self) -> None:
-        """Require a new list if several consecutive watches delivered nothing."""
+        """Require a new list if `MOST_BROKEN` consecutive watches ended without an event."""
         if self._unheard >= MOST_BROKEN:
             self._version, self._unheard = None, 0
 
@@ -395,7 +395,7 @@ class Reflector(Generic[T]):
         self._list_if_unheard()
 
     async def _can_do_without(self, status: int) -> bool:
-        """Return whether the scheduler can run without the resource, for which a list failed with a status.
+        """Return whether the scheduler can run without the resource after a list of it failed with an HTTP status.
 
         Before the first list, a 404 is not enough: discovery must also not list the resource.
         """

@@ -64,7 +64,7 @@ class RateLimit:
             raise
 
     def _serve(self) -> None:
-        """Release waiting requests while tokens are available, and set a timer for the next token."""
+        """Let waiting requests continue while tokens are available, and set a timer for the next token."""
         now = asyncio.get_running_loop().time()
         self._tokens = min(self._burst, self._tokens + (now - self._filled_at) * self._qps)
         self._filled_at = now
@@ -80,7 +80,7 @@ class RateLimit:
             self._timer = asyncio.get_running_loop().call_later((1 - self._tokens) / self._qps, self._serve)
 
     def _next(self) -> Line:
-        """Return the waiting requests, of high or low priority, from which the next request is sent."""
+        """Return the queue, of high or low priority, from which the next request is sent."""
         if not (self._first and self._last):
             return self._first or self._last
         return self._first if next(self._firsts) else self._last
@@ -94,7 +94,7 @@ _Queue = list[tuple[int, bool, int, "asyncio.Future[None]"]]
 
 
 class RequestTurns:
-    """An async context manager that limits requests in flight, in the order of binding cycles.
+    """An async context manager that limits requests in flight; requests of earlier binding cycles come first.
 
     A request outside of binding cycles waits behind the requests of all cycles known when it arrives.
 
@@ -108,7 +108,7 @@ class RequestTurns:
         """Heap of waiting requests: binding cycle, whether outside of cycles, order of arrival, future."""
         self._count = 0
         self._latest = 0
-        """Highest number of a binding cycle of which a request has arrived."""
+        """Number of the newest binding cycle that has sent a request."""
 
     async def __aenter__(self) -> None:
         cycle = BINDING_CYCLE.get()

@@ -235,14 +235,14 @@ class _Channel(asyncio.Protocol):
         return self._waiting
 
     def data_received(self, data: bytes) -> None:
-        """Process received bytes."""
+        """Process received bytes of an answer; abort the connection if no request waits."""
         if self._waiting is None or self._waiting.done():
             self.drop()  # no request was sent
             return
         self._read(data)
 
     def _read(self, data: bytes | None) -> None:
-        """Parse received bytes of an answer; None means the end of the stream."""
+        """Parse received bytes; pass a complete answer to the waiting request. None means the end of the stream."""
         try:
             found = self._reader.end() if data is None else self._reader.take(data)
         except (BrokenAnswerError, ValueError) as error:
@@ -265,7 +265,7 @@ class _Channel(asyncio.Protocol):
             self.drop()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Fail or complete the current request: an answer may end with the connection."""
+        """Complete the current request if its answer ends with the connection; otherwise fail the request."""
         self.is_usable = False
         self._open_channels.discard(self)
         if self in self._idle:

@@ -35,7 +35,7 @@ STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 REQUEST_TIMEOUT = 30.0
 """Time limit of one request. Units: seconds."""
 PATIENCE = 20
-"""Longest duration of a read request while data arrives, in multiples of its timeout."""
+"""Longest duration of a GET request while data arrives, in multiples of the request's timeout."""
 SILENT = "Silent"
 """Reason of the error for a stream that sent no line for too long."""
 TOO_MANY = "TooManyRequests"
@@ -55,13 +55,13 @@ MAX_LINE = 32 << 20
 """Longest line of a stream, and largest answer that is not a list; more is an error. Units: bytes."""
 
 SLICE = 1 << 20
-"""Amount of an answer that is decompressed before yielding to the event loop, some milliseconds. Units: bytes."""
+"""Part of an answer that is decompressed before yielding to the event loop, in some milliseconds. Units: bytes."""
 LINES_SLICE = 1 << 17
-"""Amount of a stream that is split into lines before yielding to the event loop, some milliseconds. Units: bytes."""
+"""Part of a stream that is split into lines before yielding to the event loop, in some milliseconds. Units: bytes."""
 
 
 ANONYMOUS = '"system:anonymous"'
-"""User in the message of an API server that forbids a request without credentials."""
+"""Name of the user in the API server's message about a forbidden request without credentials."""
 
 
 class _Details(msgspec.Struct):
@@ -203,7 +203,7 @@ class Transport:
     async def _answer(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], most: int
     ) -> Answer:
-        """Send a request through aiohttp, which reads the body only when the connection is open."""
+        """Send a request through aiohttp and return the answer; the lease is checked just before a body is sent."""
         data: bytes | AsyncIterator[bytes] | None = body
         if method != "GET":
             data, headers = self._written(body or b""), {**headers, "Content-Length": str(len(body or b""))}
@@ -396,7 +396,7 @@ def refusal(answer: Answer, origin: str) -> ApiError:
 
 @dataclass(frozen=True, slots=True)
 class Pacing:
-    """Source of random numbers and of pauses between attempts of requests."""
+    """Functions for random numbers and for sleeping, with which requests are repeated after pauses."""
 
     random: Callable[[], float]
     """Function that returns a random number from 0 to below 1."""
@@ -404,7 +404,7 @@ class Pacing:
 
 
 class Retry:
-    """Growing pauses between the attempts of a loop.
+    """Growing, randomized pauses between repeated attempts of a request.
 
     Units: seconds.
     """
@@ -430,5 +430,5 @@ class Retry:
 
 
 def passes(error: ApiError) -> bool:
-    """Return whether the same request may succeed later: the server was busy, failing or unreachable."""
+    """Return whether an error is temporary: the server was busy, failing or unreachable."""
     return error.status in (0, 429) or error.status >= 500

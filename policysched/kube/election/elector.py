@@ -74,17 +74,17 @@ class Elector:
         self._lock, self._timing, self._clock, self._pacing = lock, timing, clock, pacing
         self._observed = LeaseRecord()
         self._observed_at = 0.0
-        """Monotonic time of the last observed change of the record, or of this process's request that changed it."""
+        """Monotonic time when `_observed` was first read or, if this process wrote it, when the request was sent."""
         self._sent = "", 0.0
-        """Renew time of the last record that this process sent, and the monotonic time of that request."""
+        """Of the last Lease that this process sent: its renewTime, and the monotonic time of the request."""
         self._seconds = max(1, int(timing.lease_duration))
         """Lease duration as written into the Lease: the API server accepts whole seconds above 0."""
         self._until = 0.0
-        """Monotonic time until which the record's holder may act."""
+        """Monotonic time until which the holder of the lease may act as leader."""
         self._holder = ""
-        """The leader that was logged last."""
+        """The lease holder that was logged last."""
         self._problem = ""
-        """Reason for which the last attempt failed."""
+        """Error of the last failed attempt to acquire or renew the lease."""
         self._logged: set[str] = set()
         """Failure reasons logged since the last success."""
 
@@ -144,7 +144,7 @@ class Elector:
         return True
 
     def _time_left(self) -> float:
-        """Return how many seconds remain to renew, counted from the last renewal that was sent."""
+        """Return how many seconds this leader can still try to renew before it gives up the leadership."""
         timing = self._timing
         end = self._observed_at + min(timing.retry_period + timing.renew_deadline, timing.lease_duration)
         return min(end - self._clock.monotonic(), timing.renew_deadline)
@@ -186,10 +186,7 @@ class Elector:
         return True
 
     async def _read_and_write(self) -> bool:
-        """Read the Lease, and write it if it is free or held by this candidate; return whether it was written.
-
-        Return whether it was written.
-        """
+        """Read the Lease, write it if it is free, expired or held by this candidate; return whether it was written."""
         try:
             found = await self._lock.get()
         except ApiError as error:
@@ -233,7 +230,7 @@ class Elector:
         self._log_recovery()
 
     def _changed_at(self, found: LeaseRecord, now: float) -> float:
-        """Return the monotonic time at which the holder renewed a record that was read, as far as this process knows.
+        """Return the monotonic time at which a Lease that was read was renewed, as far as this process knows.
 
         A record that this process wrote, although it got no answer, is valid from its request. Changes by others do not
         extend it.
@@ -252,7 +249,7 @@ class Elector:
         return self._until > now
 
     def _believed_until(self, now: float) -> float:
-        """Return the time until which the last known holder may act as leader, in spite of changes by others."""
+        """Return the monotonic time until which the previous holder may still act, although the Lease changed."""
         return min(self._until, now + self._seconds)
 
     def _log_holder(self) -> None:
@@ -281,6 +278,6 @@ class Elector:
 
 
 def _is_given_back(record: LeaseRecord) -> bool:
-    """Return whether the leader released the lease, and no other client cleared the holder of the Lease."""
+    """Return whether a Lease without a holder was released by its leader, not cleared by another client."""
     is_one_moment = record.acquire_time == record.renew_time != ""
     return not record.holder and record.duration_seconds <= 1 and is_one_moment

@@ -53,7 +53,7 @@ class Lock(Protocol):
         """Create the Lease; raise `ApiError` with status 409 if another candidate was faster."""
 
     async def update(self, record: LeaseRecord) -> None:
-        """Replace the record that this object read or wrote last; status 409 if the Lease has changed since."""
+        """Replace the record in the Lease; `ApiError` with status 409 if it changed since the last `get` or write."""
 
 
 class _Spec(msgspec.Struct, rename="camel"):

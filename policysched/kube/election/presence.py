@@ -54,7 +54,7 @@ class Place:
     """Time of the last renewal in the format of the API's MicroTime."""
 
     def competes_with(self, other: Place) -> bool:
-        """Return whether both processes can act on the same pods and no common leader election chooses one of them."""
+        """Return whether the holders of both places can act on the same pods without a common leader election."""
         if not self.scheduler_names & other.scheduler_names:
             return False
         return not self.election or self.election != other.election
@@ -176,7 +176,7 @@ class PresenceWatch:
         return place
 
     def _log_changes(self, competing: Iterable[str]) -> None:
-        """Log which competing processes appeared and which ended."""
+        """Log the identities of competing processes that appeared or ended since the last call."""
         found = set(competing)
         for holder in sorted(found - self._logged):
             log.warning(

@@ -174,15 +174,15 @@ def _micro_time(at: datetime) -> str:
 MEMORY = 8192
 """Largest number of event series in memory; beyond it, the series that is idle longest is dropped."""
 REFRESH = timedelta(minutes=5)
-"""Shortest time between two requests about a running series."""
+"""Shortest time between two writes of the occurrences of one running event series."""
 FINISH = timedelta(minutes=6)
-"""Time without a repetition after which a series ends."""
+"""Time without a repetition of an event after which its series ends."""
 _Key = tuple[str, str, str, str]
 
 
 @dataclass(slots=True, eq=False)
 class QueuedEvent:
-    """An event in the queue or in a series, with the numbers of its occurrences and of written occurrences."""
+    """An event to write, with the number of its occurrences and how many of these the API server has."""
 
     about: EventContent
     name: str
@@ -213,7 +213,7 @@ class QueuedEvent:
         return self.count > self.written_count
 
     def written(self, count: int, last: datetime) -> None:
-        """Record which count of occurrences the API server has."""
+        """Record the number of occurrences that the API server has after a write."""
         self.written_count, self.written_at, self.failures = count, last, 0
 
 
@@ -224,7 +224,7 @@ class SeriesMemory:
         self._entries: OrderedDict[_Key, QueuedEvent] = OrderedDict()
 
     def note(self, event: Event | PolicyEvent) -> tuple[QueuedEvent, QueuedEvent | None]:
-        """Add an event to its series; return the entry of the event, and the entry that full memory had to drop."""
+        """Add an event to its series; return its `QueuedEvent`, and another that this removed from memory, or None."""
         about = EventContent.of(event)
         if about.type != "Warning" and about.kind == POD:
             return _entry(about), None
@@ -242,11 +242,11 @@ class SeriesMemory:
         return entry, over
 
     def follows(self, entry: QueuedEvent) -> bool:
-        """Return whether the series of an entry still runs, so that its unwritten occurrences can be written later."""
+        """Return whether the series of an event still runs, so that its unwritten occurrences can be written later."""
         return self._entries.get(_key(entry.about)) is entry
 
     def forget(self, entry: QueuedEvent) -> None:
-        """Remove the series of an entry from memory."""
+        """Remove the series of an event from memory."""
         if self.follows(entry):
             del self._entries[_key(entry.about)]
 

@@ -30,7 +30,7 @@ WORKERS = 4
 MOST_WORKERS: Final = 16
 """Largest number of concurrent workers that write events while the queue of events grows."""
 FALLEN_BEHIND: Final = 64
-"""Number of waiting events per worker above which another worker starts, which ends when no event waits.
+"""Number of waiting events per worker above which another worker starts; it ends when no event waits.
 
 With this value, a thousand pods that are bound at once are bound before a tenth of their events is written.
 """
@@ -42,9 +42,9 @@ _NEVER_MADE = frozenset((HTTPStatus.NOT_FOUND, HTTPStatus.GONE))
 MOST: Final = 16_384
 """Largest number of waiting events; beyond it the least important event is dropped."""
 MOST_BYTES: Final = 16 * 1024 * 1024
-"""Largest total size of the texts of waiting events; then the least important is dropped. Units: characters."""
+"""Largest total size of waiting events; beyond it the least important is dropped. Units: characters."""
 MOST_HELD: Final = 4096
-"""Largest number of events that wait because the server rejects their namespaces; then the oldest is dropped."""
+"""Largest number of events held back because the server rejects their namespaces; then the oldest is dropped."""
 
 
 class Loss(IntEnum):
@@ -71,13 +71,13 @@ class EventQueue(asyncio.Queue[QueuedEvent]):
     def __init__(self, most: int = MOST, most_bytes: int = MOST_BYTES) -> None:
         self._most, self._most_bytes = most, most_bytes
         self.bytes = 0
-        """Total size of the texts of waiting entries. Units: characters."""
+        """Total size of the texts of waiting events. Units: characters."""
         self._number = self._count = 0
         self._sorts: dict[Loss, deque[_Waiting]] = {loss: deque() for loss in Loss}
         super().__init__()
 
     def give_up(self) -> QueuedEvent | None:
-        """Remove and return the least important entry if the queue exceeds its limits, else return None."""
+        """Remove and return the least important event if the queue exceeds its limits, else return None."""
         if self._count <= self._most and self.bytes <= self._most_bytes:
             return None
         found = self._take(next(waiting for waiting in self._sorts.values() if waiting))
@@ -85,11 +85,11 @@ class EventQueue(asyncio.Queue[QueuedEvent]):
         return found
 
     def qsize(self) -> int:
-        """Return the number of waiting entries."""
+        """Return the number of waiting events."""
         return self._count
 
     def empty(self) -> bool:
-        """Return whether no entry waits."""
+        """Return whether no event waits."""
         return not self._count
 
     def _init(self, maxsize: int) -> None:
@@ -119,13 +119,13 @@ def _loss(entry: QueuedEvent) -> Loss:
 
 
 class _Hold:
-    """A namespace whose events the server rejects temporarily, with the events that wait for the namespace."""
+    """Events of one namespace that wait because the API server temporarily rejects events in this namespace."""
 
     def __init__(self, pacing: Pacing) -> None:
         self.retry = Retry(pacing)
         self.entries: deque[QueuedEvent] = deque()
         self.pause: asyncio.Task[None] | None = None
-        """Pause during which no event of the namespace is written; then one event is tried, then the others."""
+        """Task that waits until an event of the namespace is tried again; the other events wait for its result."""
 
 
 class EventCounts(NamedTuple):
@@ -160,7 +160,7 @@ class EventWriter:
         self._retry = Retry(pacing)
         self._held: dict[str, _Hold] = {}
         self._held_count = 0
-        """Number of entries that wait in all `_Hold` objects."""
+        """Number of events that wait because the API server temporarily rejects events in their namespaces."""
         self._queue = EventQueue(most, most_bytes)
         self._memory = SeriesMemory()
         self._workers: set[asyncio.Task[None]] = set()
@@ -222,7 +222,7 @@ class EventWriter:
             self._add_worker(self._catch_up())
 
     def _leave_out(self, entry: QueuedEvent) -> None:
-        """Drop a waiting entry; if its series still runs, a later write contains the entry's occurrences."""
+        """Drop a waiting event; if its series still runs, a later write contains the occurrences of this event."""
         entry.queued = False
         self._waiting -= 1
         if entry.written_count and self._memory.follows(entry):
@@ -241,7 +241,7 @@ class EventWriter:
             await self._take(self._queue.get_nowait())
 
     async def _take(self, entry: QueuedEvent) -> None:
-        """Write an entry, or hold the entry if the server rejects events of its namespace."""
+        """Write an event, or hold the event back if the server rejects events of its namespace."""
         hold = self._held.get(entry.about.namespace)
         if hold is not None and hold.pause is not None:
             self._hold(entry, hold)
@@ -256,7 +256,7 @@ class EventWriter:
         self._queue.task_done()
 
     def _end(self, entry: QueuedEvent) -> None:
-        """Finish an entry; then write the events of its namespace that waited for the result of this entry."""
+        """Finish an event that was written or dropped, and queue the events of its namespace that were held back."""
         entry.queued = False
         self._waiting -= 1
         if entry.due:
@@ -272,7 +272,7 @@ class EventWriter:
             self._enqueue(other)
 
     async def _write(self, entry: QueuedEvent) -> bool:
-        """Write an entry, waiting while the server is unreachable; return whether the entry is finished.
+        """Write an event, waiting while the server is unreachable; return whether the event was written or dropped.
 
         An entry that the server rejects for good, or fails at too often, is dropped. For a temporary error the
         namespace is held.
@@ -304,7 +304,7 @@ class EventWriter:
                 return True
 
     def _hold(self, entry: QueuedEvent, hold: _Hold) -> None:
-        """Hold an entry until its namespace accepts events; beyond MOST_HELD, drop the oldest of one namespace."""
+        """Hold an event back until its namespace accepts events; beyond MOST_HELD, drop the oldest of a namespace."""
         hold.entries.append(entry)
         self._held_count += 1
         if self._held_count > MOST_HELD:
@@ -313,7 +313,7 @@ class EventWriter:
             self._leave_out(most.entries.popleft())
 
     async def _pause(self, namespace: str, hold: _Hold, at_least: float) -> None:
-        """After a pause, try one held entry of a namespace; without held entries, write its events again."""
+        """After a pause, queue one of the events held back in a namespace; without such events, stop holding back."""
         await hold.retry.pause(at_least)
         hold.pause = None
         if not hold.entries:
@@ -350,7 +350,7 @@ class EventWriter:
             log.warning("the API server refuses events (logged once per reason): %d %s", error.status, error)
 
     def _drop(self, entry: QueuedEvent) -> int:
-        """Forget the series of an entry; return how many unwritten events are lost."""
+        """Remove the series of an event from memory; return how many unwritten occurrences are lost."""
         lost = entry.count - entry.written_count
         self._memory.forget(entry)
         entry.count = entry.written_count
