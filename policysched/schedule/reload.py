@@ -62,7 +62,7 @@ class Reloader:
         self._due = asyncio.Event()
         self._coverage = CoverageReports(scheduler.cluster, instance)
         self._news: set[PolicyKey] = set()
-        """The policies of which some input now exists on a different number of nodes than their status reports."""
+        """Policies whose status has old counts of the nodes that have the labels and metrics read by the policy."""
         self._early = asyncio.Event()
         self._acting: dict[PolicyKey, CompiledPolicy] = {}
         """The compiled policies in force, by policy key."""

@@ -55,7 +55,7 @@ class Environment:
 
 
 class Checker(abc.ABC):
-    """The type checker of one text, as the functions of the language use it.
+    """Interface through which each built-in function of the expression language checks its arguments' types.
 
     Attributes:
         peers: Whether the current part is evaluated for placed pods.

@@ -121,7 +121,7 @@ class PolicyGuard(VictimGuard):
         return bool(lower) and (found is None or not found.codes.all())
 
     def _values(self, slot: int, pod: Pod, context: EvaluationContext) -> str:
-        """Return as text the values of a pod for which parts of the condition are not true."""
+        """Return a protected pod's values that the untrue parts of the policy's eviction condition read, as text."""
         cluster = context.cluster
         placed = cluster.pods.by_slot[slot]
         if placed is None:
