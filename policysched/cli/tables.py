@@ -21,7 +21,7 @@ from policysched.app.report_table import ReportTable
 _GAP: Final = "  "
 _LEAST_TEXT: Final = 12
 """Smallest width to which a text is cut. Units: columns."""
-_LEAST_IMPORTANT: Final = 20
+_LEAST_IMPORTANT: Final = 44
 """Smallest width to which a text is cut while less important columns can be left out. Units: columns."""
 _LEAST_PROSE: Final = 32
 """Smallest width to which prose in the first column of a table is cut. Units: columns."""

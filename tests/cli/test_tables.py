@@ -87,6 +87,19 @@ def test_least_important_columns_are_left_out_and_texts_are_cut() -> None:
     assert lines[-1] == "not shown: code, plugin; -o wide shows all"
 
 
+def test_a_reason_is_worth_more_than_a_code() -> None:
+    reason = "policy kafka/one-broker: node has a broker"
+    rows = [
+        ["a-1", "SchedulingPolicy/kafka", reason, "Unschedulable"],
+        ["b-1", "NodeResourcesFit", "Insufficient memory", "UnschedulableAndUnresolvable"],
+    ]
+    table = plain_table("Rejected", ["node", "plugin", "reason", "code"], rows)
+    table.least = ("code", "plugin")
+    lines = _lines(table, 80)
+    assert lines[3] == f"a-1   SchedulingPolicy/kafka  {reason}"
+    assert lines[-1] == "not shown: code; -o wide shows all"
+
+
 def test_a_pipe_has_one_whole_row_a_line() -> None:
     lines = _lines(_rejected(), None)
     assert all(line.endswith("UnschedulableAndUnresolvable") for line in lines[4:])
