@@ -253,11 +253,10 @@ def absent(policy: CompiledPolicy, cluster: Cluster) -> tuple[Diagnostic, ...]:
 
 
 def _warnings(reference: Reference, item: Input, cluster: Cluster, names: ClusterNames) -> Iterator[Diagnostic]:
-    is_of_namespaces = _is_of_namespaces(item)
-    present = item.key in names.keys(NAMESPACE_LABELS) if is_of_namespaces else _present(item, cluster).any()
+    present = _is_present(item, cluster)
     if present and reference.values:
         yield from _unknown_values(reference, item, names)
-    elif present and reference.converted and not is_of_namespaces:
+    elif present and reference.converted and not _is_of_namespaces(item):
         yield from _no_numbers(reference, item, cluster, names)
     elif not present and not reference.values and not reference.converted:
         yield replace(_no_value(reference, item, cluster, names), field=reference.field)
@@ -338,6 +337,13 @@ def _may_be_absent(item: Input) -> bool:
         return False
     plain = item.path[0] in WELL_KNOWN_LABELS or item.path[0] in NODE_INFO
     return plain or (item.path[0] in KEYED and item.key is not None)
+
+
+def _is_present(item: Input, cluster: Cluster) -> bool:
+    """Return whether some node, or some namespace, has an input."""
+    if _is_of_namespaces(item):
+        return any(item.key in labels for labels in cluster.namespaces.values())
+    return bool(_present(item, cluster).any())
 
 
 def _present(item: Input, cluster: Cluster) -> Mask:
