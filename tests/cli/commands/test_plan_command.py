@@ -5,6 +5,7 @@ import json
 import pytest
 import yaml
 
+from policysched.cli.commands.decisions.plan import NO_CHANGE
 from tests.app.dry_runs import node, policy, requiring
 from tests.app.plan.test_plan import KEEP, ours
 from tests.app.why.test_why import bound
@@ -21,7 +22,8 @@ def cluster(write: Write) -> None:
 
 @pytest.mark.usefixtures("cluster")
 def test_plan_exits_as_diff_does(command: Command) -> None:
-    assert command("plan", "--cluster", "cluster.yaml").code == 0
+    same = command("plan", "--cluster", "cluster.yaml")
+    assert (same.code, same.out, same.problem) == (0, "no changes for 1 pod\n", f"note: {NO_CHANGE}\n")
     done = command("plan", "--cluster", "cluster.yaml", "--policy", "keep.yaml")
     assert (done.code, done.problem.count("note: keep.yaml:"), len(done.problem.splitlines())) == (1, 1, 1)
     assert done.out.startswith(

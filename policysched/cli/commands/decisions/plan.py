@@ -24,6 +24,9 @@ from policysched.visible import visible
 MOST_ABSENT: Final = 3
 """Largest number of notes about labels, resources and values that no object has; a last note counts the others."""
 
+NO_CHANGE: Final = "no change is stated; set --policy, --nodes, --replicas, --config or a --without flag"
+"""Note about a plan that compares the cluster with itself."""
+
 
 def plan(flags: PlanFlags) -> int:
     """Predict the effect of a change and print the differences; return the exit code."""
@@ -32,12 +35,17 @@ def plan(flags: PlanFlags) -> int:
     with _progress() as progress:
         inputs = read_cluster(flags)
         _refuse_broken(inputs)
-        notes: list[str] = []
+        notes: list[str] = [] if _states_a_change(flags) else [NO_CHANGE]
         nodes = load_cluster(flags.nodes or (), notes)
         refuse_twins(nodes)
         told = _predict(flags, inputs, nodes, replicas, evaluation, progress)
         notes += _absent_notes(flags, inputs, [one.object for one in nodes])
     return print_plan(told, (*evaluation.plugins.problems, *inputs.notes, *notes), flags.output, "plan")
+
+
+def _states_a_change(flags: PlanFlags) -> bool:
+    changes = (flags.policy, flags.without_policy, flags.nodes, flags.without_node, flags.replicas)
+    return any(changes) or bool(flags.config or flags.current_config)
 
 
 def _predict(
