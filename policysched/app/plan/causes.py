@@ -27,12 +27,12 @@ Leads = dict[tuple[int, str], int]
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """How preemption makes room for a pod on its node without the change, and what prevents that with the change."""
+    """How preemption makes room for a pod on a node without the change, and what prevents this with the change."""
 
     removes: frozenset[str] = frozenset()
-    """Rejections by the pod's node without the change that preemption removes; empty without preemption."""
+    """Without the change: rejections of the pod by its node that preemption removes; empty without preemption."""
     protected_by: tuple[str, ...] = ()
-    """Policies that protect the victims from preemption with the change."""
+    """With the change: policies that protect the victims from preemption."""
 
 
 NO_ROOM: Final = Room()
@@ -76,7 +76,7 @@ def rejecting(decision: Decision, row: int) -> frozenset[str]:
 
 
 def _no_room(added: frozenset[str], room: Room) -> str:
-    """Return why preemption no longer makes room for a pod on its node without the change."""
+    """Return why, with the change, preemption cannot make room for a pod on the node it gets without the change."""
     reasons = sorted(added) or [f"{name} protects the victims" for name in room.protected_by]
     return f"{NO_PREEMPTION}: {', '.join(reasons)}" if reasons else NO_PREEMPTION
 

@@ -40,7 +40,7 @@ from policysched.state.placed.pods import pod_id
 PROGRESS_EVERY: Final = 256
 """Number of running pods between two reports of progress."""
 Keys = tuple[Hashable, Hashable]
-"""Keys of a pod's class on both sides of a plan: without and with the change."""
+"""Keys of a class of equal pods on both sides of a plan: without and with the change."""
 Progress = Callable[[int, int], None]
 """Callback that receives the number of evaluated pods and the number of all pods."""
 
@@ -83,7 +83,7 @@ class ClusterSide:
         return self.engines.get(pod.spec.scheduler_name)
 
     def key(self, pod: Pod) -> Hashable:
-        """Return the class key of a pod as a pending pod."""
+        """Return a key that is equal for pods that scheduling would not distinguish if they were pending."""
         return self._engine(pod).classes.key(pod)
 
     def group_of(self, pod: Pod) -> str:
@@ -106,7 +106,7 @@ class ClusterSide:
         return self._landing(decision, *prefer), decision
 
     def queued(self, one: ReadPod, without_change: Landing | None, removes: frozenset[str] = frozenset()) -> Landing:
-        """Schedule a pending pod, with preemption, and assume the pod on its node; return the Landing.
+        """Schedule a pending pod, with preemption, and assume it on its node; return the node, or why there is none.
 
         Args:
             one: The pod.
@@ -135,7 +135,7 @@ class ClusterSide:
         return landing
 
     def queued_group(self, members: Sequence[ReadPod], without_change: Mapping[str, Landing]) -> dict[str, Landing]:
-        """Schedule the pending pods of a pod group together and assume each pod on its node; return Landings by pod.
+        """Schedule the pending pods of a pod group together and assume each on its node; return node or reason by pod.
 
         Args:
             members: The pods.
@@ -223,7 +223,7 @@ class ClusterSide:
 
     @cached_property
     def _places(self) -> NDArray[np.intp]:
-        """Rank of each row's node by name, in alphabetical order. Shapes: (N,)."""
+        """Place of each node in the alphabetical order of names, by the node's index (row). Shapes: (N,)."""
         places = {name: place for place, name in enumerate(self._names)}
         return np.array([places[name] for name in self.cluster.nodes.names], np.intp)
 
@@ -231,7 +231,7 @@ class ClusterSide:
         return random.Random(f"{self._seed}/{pod.key}")  # noqa: S311 - as above
 
     def _record_acting(self, key: Hashable, evaluation: Evaluation) -> None:
-        """Record, once per pod class, which policies affect the pods of the class."""
+        """Record which policies affect a pod; done once for each class of equal pods."""
         if key in self._recorded_keys or evaluation.rejection is not None:
             return
         self._recorded_keys.add(key)
@@ -258,7 +258,7 @@ class SideComparison:
     before: ClusterSide
     after: ClusterSide
     affected_keys: Callable[[Pod], Keys | None]
-    """Function that returns a pod's class keys on both sides; None if the decision about the pod cannot differ."""
+    """Function that returns the keys of a pod's class of equal pods on both sides; None if decisions cannot differ."""
     make_after: Callable[[], ClusterSide]
     """Function that creates the side with the change, on a separate cluster: the sides place pods differently."""
     progress: Progress = lambda _done, _all: None
@@ -346,7 +346,7 @@ class SideComparison:
         self._compare(two.pod, before, after, runs=True)
 
     def _waiting(self, keys: list[str]) -> None:
-        """Schedule the pending pods on both sides; on a tie, the change keeps the node without the change."""
+        """Schedule the pending pods on both sides; on a tie, a pod gets the same node with the change as without."""
         both = [self.before.objects.pods, self.after.objects.pods]
         pods = [pods[key].pod for key in keys for pods in both if key in pods]
         if all(self.affected_keys(pod) is None for pod in pods):

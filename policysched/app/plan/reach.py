@@ -20,7 +20,7 @@ from policysched.state.cluster import Cluster
 
 
 class AffectedPods:
-    """Function that determines whether the decision about a pod can differ between the sides, once per pod class.
+    """Determines whether a change can affect the decision about a pod; evaluated once for each class of equal pods.
 
     Args:
         before: The side without the change.
@@ -38,7 +38,7 @@ class AffectedPods:
         self._known: dict[Hashable, bool] = {}
 
     def __call__(self, pod: Pod) -> Keys | None:
-        """Return the keys of the pod's class on both sides; None if the decision cannot differ."""
+        """Return the keys of a pod's class of equal pods on both sides; None if the decision cannot differ."""
         if self._is_none:
             return None
         keys = self._before.key(pod), self._after.key(pod)
@@ -55,7 +55,7 @@ class AffectedPods:
 
 
 def applies(policy: ActivePolicy, pod: Pod, cluster: Cluster) -> bool:
-    """Return whether a policy applies to a pod, as a filter, a score or a guard of victims."""
+    """Return whether a policy filters or scores nodes for a pod, or protects other pods from preemption by the pod."""
     if policy.applies(pod, cluster):
         return True
     guard = guard_of(policy)
@@ -63,11 +63,11 @@ def applies(policy: ActivePolicy, pod: Pod, cluster: Cluster) -> bool:
 
 
 PodClasses = Sequence[tuple[Pod, int]]
-"""The pod classes of a plan: one pod of each class, with the number of pods of the class."""
+"""Classes of pods that scheduling does not distinguish: one pod of each class, with the number of pods of the class."""
 
 
 def pod_classes(before: ClusterSide, after: ClusterSide, pods: Iterable[Pod]) -> PodClasses:
-    """Group pods that scheduling does not distinguish on either side, as pending pods."""
+    """Group pods that scheduling would not distinguish if they were pending, neither without nor with the change."""
     counts: Counter[Hashable] = Counter()
     first: dict[Hashable, Pod] = {}
     for pod in pods:

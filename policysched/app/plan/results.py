@@ -14,7 +14,7 @@ from policysched.model.quantity import parse
 EXAMPLES: Final = 3
 NEW_NODE: Final = "new node"
 NEW_NODE_SCORE: Final = f"{NEW_NODE}: score of "
-"""Start of the text of a cause: the score of a node that the change adds."""
+"""First words of a cause's text if the cause is the score of a node that the change adds."""
 
 
 class Effect(StrEnum):
@@ -27,7 +27,7 @@ class Effect(StrEnum):
     MOVES = "moves"
     """The pod is placed on another node with the change than without the change."""
     STAYS = "stays"
-    """The pod is placed on the node where it runs with the change, and on another node without the change."""
+    """With the change, the pod is placed on the node where it runs; without the change, on another node."""
     PREEMPTED = "preempted"
     """The pod is evicted for a pending pod only with the change."""
     SPARED = "spared"
