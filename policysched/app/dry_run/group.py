@@ -29,7 +29,7 @@ from policysched.schedule.groups.record import ObservePlacements, make_group_rec
 
 T = TypeVar("T")
 Decide = Callable[[Engine, random.Random, ExtenderAnswers | None], T]
-"""Decides about the pods of a simulation, with the known answers of extenders."""
+"""Function that decides about the pods of a simulation, with the extenders' answers that are known so far."""
 
 
 def dry_run_group(  # noqa: PLR0913 - what a decision depends on
@@ -99,7 +99,7 @@ def _of_one_group(pods: Objects) -> list[Mapping[str, Any]]:
 
 
 def with_answers(made: Simulation, seed: int | None, decide: Decide[T]) -> T:
-    """Return what a function decides about the pods of a simulation, calling the configured extenders.
+    """Return the result of a function that decides about the pods of a simulation; call the configured extenders.
 
     Args:
         made: The simulation.
@@ -116,7 +116,7 @@ def with_answers(made: Simulation, seed: int | None, decide: Decide[T]) -> T:
 
 
 async def _with_extenders(made: Simulation, seed: int | None, configuration: Configuration, decide: Decide[T]) -> T:
-    """Return what a function decides, calling the extenders of a configuration.
+    """Return the result of a function that decides about the pods of a simulation; call a configuration's extenders.
 
     Raises:
         UsageError: an extender's URL or certificate is invalid, or its answers change all the time.

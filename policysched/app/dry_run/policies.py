@@ -44,7 +44,7 @@ class CompiledPolicies:
 
     @property
     def edit_notes(self) -> list[str]:
-        """Notes about edits of policies that are not used because of errors."""
+        """Notes about tried edits with errors: the edit is not used, and the policy's last good generation decides."""
         generations = {one.key: one.generation for one in self.compiled}
         return [edit_note(key, why, generations[key]) for key, why in self.edits.items()]
 
@@ -60,7 +60,7 @@ def standing_policies(objects: Iterable[Object]) -> PolicyStore:
 
 
 def started(policies: Iterable[Policy]) -> PolicyStore:
-    """Return a store with these policies in force, as after the start of a scheduler."""
+    """Return a store in which the given policies are in force, as after the start of a scheduler."""
     store = PolicyStore()
     store.change(policies)
     return store
@@ -94,7 +94,7 @@ def compiled_policies(store: PolicyStore, tried: Collection[PolicyKey] = ()) -> 
 
 
 def edit_note(key: PolicyKey, why: str, generation: int | None) -> str:
-    """Return a note about an edit of a policy that is not used because the edit has errors.
+    """Return a note that an edit of a policy has errors and is not used, so that the generation in force decides.
 
     Args:
         key: The policy.
@@ -106,7 +106,7 @@ def edit_note(key: PolicyKey, why: str, generation: int | None) -> str:
 
 
 def compile_alone(tried: Iterable[Object]) -> list[CompiledPolicy]:
-    """Compile policies without considering other policies.
+    """Compile policies as if no other policies existed.
 
     Raises:
         ObjectError: a policy is malformed.

@@ -51,7 +51,7 @@ class _List(msgspec.Struct, rename="camel", frozen=True):
 
 
 class _Head(msgspec.Struct, rename="camel", frozen=True):
-    """The fields that identify the kind of an item."""
+    """The kind and apiVersion of an item."""
 
     kind: str = ""
     api_version: str = ""
@@ -173,7 +173,7 @@ def _head(kind: str, version: str) -> Object:
 
 
 def _without_places(values: Iterator[Any], text: str, file: str) -> list[Document]:
-    """Return documents of YAML values; positions are looked up by a slower reader when needed."""
+    """Return YAML values as documents; a slower reader finds the position of a field when a message needs it."""
     found: list[Document] = []
     for index, value in enumerate(values):
         source = Source(file, lambda: text, partial(_root, text, file, index))

@@ -203,7 +203,7 @@ def _owned(pod: Object, owner: Object, labels: Mapping[str, str] | None = None) 
 
 
 def _placed(workload: Object, pod: Object) -> Object:
-    """Return a workload with the name and the namespace of the pod from its template."""
+    """Return a workload with apiVersion and namespace; a missing name is replaced by the name of the workload's pod."""
     metadata = {"name": _name(workload, pod), "namespace": pod["metadata"]["namespace"]}
     version = _VERSIONS[workload["kind"]]
     return {**workload, "apiVersion": version, "metadata": {**workload["metadata"], **metadata}}
