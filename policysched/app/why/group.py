@@ -36,7 +36,7 @@ Object = Mapping[str, Any]
 MOST_NODES: Final = 64
 """Largest number of additional nodes in a repair."""
 MOST_SHAPES: Final = 8
-"""Largest number of kinds of nodes of which a repair tries additional nodes."""
+"""Largest number of kinds of nodes for which repairs with additional nodes are tried."""
 MOST_NODE_REPAIRS: Final = 2
 """Largest number of repairs with additional nodes."""
 MOST_OF_MEMBER: Final = 12
@@ -82,7 +82,7 @@ class GroupExplainer:
         return decided
 
     def decide_member(self) -> Decision:
-        """Decide about the first pod; the context `with_earlier_members` has to be entered."""
+        """Decide about the first pod; call this inside the context `with_earlier_members`."""
         evaluation = self._engine.find(self._simulation.pod, rows=self.rows)
         if self._answers is None:
             return self._engine.choose(evaluation)
@@ -101,13 +101,13 @@ class GroupExplainer:
 
     @contextmanager
     def with_earlier_members(self, pod: Pod) -> Iterator[None]:
-        """Inside this context, assume the members that are evaluated before a pod on their nodes."""
+        """Inside this context, the members that the group's cycle evaluates before a pod are assumed on their nodes."""
         with self._dry_run().with_earlier_members(pod_id(pod), self._most.placement):
             yield
 
     @property
     def rows(self) -> RowNumbers | None:
-        """The rows of the placement on which the most members fit; None for all nodes."""
+        """Indexes (rows) of the nodes in the placement on which the most members fit; None for all nodes."""
         placement = self._most.placement
         return None if placement is None else placement.limit(self._variants.cluster)
 
@@ -227,7 +227,7 @@ class GroupExplainer:
                 cluster.remove_node(one.metadata.name)
 
     def _shapes(self) -> Iterable[Object]:
-        """Return one node of each kind, first of nodes that members get, then of the most frequent kinds.
+        """Return one node of each kind: first the kinds of nodes that members get, then the most frequent kinds.
 
         If the group has to be in one placement, the nodes are those of the placement on which the most members fit.
         """
@@ -256,7 +256,7 @@ class GroupExplainer:
             yield GroupRepair(RepairKind.VICTIMS, text, placed)
 
     def _of_member(self, identity: str) -> Iterator[GroupRepair]:
-        """Yield the repairs of one member with which the whole group fits, with earlier members on their nodes."""
+        """Yield the repairs of one member with which the whole group fits, found with the earlier members on nodes."""
         place = self._identities.index(identity)
         raw, pod = self._simulation.raws[place], self._simulation.pods[place]
         own = VariantEvaluator(replace(self._simulation, raws=[raw], pods=[pod]), self._seed)

@@ -65,20 +65,20 @@ Results = FilterResults | MemberCodes
 
 @dataclass(frozen=True, slots=True)
 class ExcludingCondition:
-    """A condition of a filter, with the rows that it excludes and the changes that remove it."""
+    """A condition of a filter, with the nodes that it excludes and the changes that remove it."""
 
     plugin: str
     text: str
     rows: Mask
     fixes: Fixes
-    """Function that returns the changes that remove the condition on some rows."""
+    """Function that returns the changes that remove the condition on some nodes."""
     detail: Callable[[RowNumbers], str] | None = None
-    """Function that returns a text with the values of some rows, to show in place of `text`."""
+    """Function that returns a text with the values of some nodes, to show in place of `text`."""
     least: Callable[[RowNumbers], Codes] | None = None
-    """Function that returns the amounts that rows lack; None if the condition is not about an amount."""
+    """Function that returns the amounts that nodes lack; None if the condition is not about an amount."""
 
     def text_for(self, rows: RowNumbers) -> str:
-        """Return the condition as text, with amounts and values of some rows."""
+        """Return the condition as text, with amounts and values of some nodes."""
         return self.text if self.detail is None else self.detail(rows)
 
 
@@ -221,7 +221,7 @@ class _RejectionSplitter:
         yield ExcludingCondition(plugin.name, text, rows, lambda _: fixes, detail)
 
     def _port_users(self, part: PodPart) -> Callable[[RowNumbers], str]:
-        """Return a function that returns, for some rows, a text with the pods that use a host port."""
+        """Return a function that returns, for some nodes, a text with the pods that use a host port."""
         wanted = host_ports(self._variants.pod(part.alone(self._raw)))
 
         def detail(rows: RowNumbers) -> str:

@@ -72,7 +72,7 @@ def grouped(variants: VariantEvaluator, raw: Object, found: Sequence[ExcludingCo
 
 
 def _conditions(found: Sequence[ExcludingCondition], matrix: Mask, counts: Any, nodes: int) -> tuple[Condition, ...]:
-    """Return each condition with its node counts: excluded, feasible without other conditions, excluded only by it."""
+    """Return each condition with its numbers of nodes: excluded, not excluded, and excluded by no other condition."""
     conditions = [
         Condition(one.plugin, one.text, int(rows.sum()), nodes - int(rows.sum()), int((rows & (counts == 1)).sum()))
         for one, rows in zip(found, matrix, strict=True)
@@ -81,7 +81,7 @@ def _conditions(found: Sequence[ExcludingCondition], matrix: Mask, counts: Any, 
 
 
 def _classes(matrix: Mask, rows: RowNumbers) -> Iterator[tuple[list[int], RowNumbers]]:
-    """Yield groups of rows with equal conditions."""
+    """Yield groups of nodes that the same conditions exclude: the conditions, and the nodes' indexes (rows)."""
     if not rows.size:
         return
     packed = np.packbits(matrix[:, rows], axis=0)
@@ -108,7 +108,7 @@ def _repairs(
 
 
 def _nearest(members: Sequence[ExcludingCondition], rows: RowNumbers) -> int:
-    """Return the row that lacks the least by the first condition about an amount; on a tie, the first by name."""
+    """Return the node (row) that lacks least by the first condition about an amount; on a tie, the first by name."""
     for one in members:
         if one.least is not None:
             short = one.least(rows)
@@ -139,7 +139,7 @@ def _pod_repair(
     rows: RowNumbers,
     targets: RowNumbers,
 ) -> Repair | None:
-    """Return a repair that edits the pod, or removes rules, so that the pod fits some rows.
+    """Return a repair that edits the pod, or removes rules, so that the pod fits some nodes.
 
     Args:
         variants: Evaluates the edited pod and policies.

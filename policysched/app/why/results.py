@@ -68,7 +68,7 @@ class Repair:
     made: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     """The changed objects: whole `pod` and `node`, names of removed `rules`, keys of evicted `victims`."""
     edits: tuple[Edit, ...] = field(default=(), repr=False, compare=False)
-    """Edits with which a pod gets the change."""
+    """Edits that apply the change to a pod."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the repair without whole objects."""
@@ -142,7 +142,7 @@ class NodeComparison:
     tier: int
     """Highest tier with different sums, which decides; 0 if the sums of all tiers are equal."""
     decisive: str
-    """Plugin that decides the order: without it the order changes, else the one with the largest lead."""
+    """Plugin without which the other node would win; without such a plugin, the plugin that adds most to the lead."""
     decisive_rule: str
     """If the decisive plugin is a policy: the rule that adds most to the lead."""
     turns: tuple[ReversingWeight, ...] = ()
@@ -264,7 +264,7 @@ class Explanation:
     """Nodes grouped by conditions, fewest conditions first."""
     more_groups: int = 0
     more_nodes: int = 0
-    """Number of nodes in the groups that `more_groups` counts."""
+    """Number of nodes in the groups that `groups` omits."""
     preemption: Repair | None = None
     """The effect of preemption."""
     comparison: NodeComparison | None = None

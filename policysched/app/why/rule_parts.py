@@ -38,7 +38,7 @@ _MISSING: Final = "missing"
 
 @dataclass(frozen=True, slots=True)
 class RulePart:
-    """One condition of a rule, and the rows on which the condition is not true."""
+    """One condition of a rule, and the nodes on which the condition is not true."""
 
     key: str
     """Names of the policy and the rule."""
@@ -46,7 +46,7 @@ class RulePart:
     text: str
     rows: Mask
     text_for: Callable[[RowNumbers], str]
-    """Function that returns the condition as text, with the values of the first of some rows."""
+    """Function that returns the condition as text, with the values of the first of some nodes."""
     on_node: Edit | None = None
     on_node_text: str = ""
 
@@ -109,7 +109,7 @@ def _computed(expr: Expr, lets: Container[str]) -> Iterator[Expr]:
 
 
 def _computed_value(variants: VariantEvaluator, spec: PolicySpec, pod: Pod, text: str, rows: RowNumbers) -> str:
-    """Return the number that an expression has on a row, as text; empty if the value is not a number."""
+    """Return the number that an expression has on a node, as text; empty if the value is not a number."""
     probe = replace(spec, filters=(FilterRule(name="value", require=f"has({text})"),))
     compiled = compile_policy(Policy(metadata=Metadata(name="value"), spec=probe)).policy
     if compiled is None or compiled.filters[0].require.root.op != Op.HAS:
@@ -125,7 +125,7 @@ def _computed_value(variants: VariantEvaluator, spec: PolicySpec, pod: Pod, text
 
 
 def _values(variants: VariantEvaluator, compiled: CompiledPolicy, pod: Pod, rows: RowNumbers) -> Iterator[str]:
-    """Yield the values that a condition reads on a row."""
+    """Yield the values that a condition reads on a node, as texts."""
     program = compiled.filters[0].require
     read = [item for item in program.inputs if item.root in {"node", "pod", "group", "metrics"}]
     units = {node.data: node.type.unit for node in steps(program.root, inner=True) if isinstance(node.data, Input)}
@@ -135,7 +135,7 @@ def _values(variants: VariantEvaluator, compiled: CompiledPolicy, pod: Pod, rows
 
 
 def _value(variants: VariantEvaluator, compiled: CompiledPolicy, pod: Pod, item: Input, rows: RowNumbers) -> object:
-    """Return the value of an input on a row; SKIP if the value is not shown, such as a list of pods."""
+    """Return a value that a condition reads on a node; SKIP (a marker) for values that are not shown, such as lists."""
     if item.key == ANY_KEY:
         return SKIP
     if item.root in {"pod", "group"}:

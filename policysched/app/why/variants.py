@@ -42,7 +42,7 @@ class VariantEvaluator:
         self.cluster = simulation.cluster
         self.engine, self.rng = simulation.engine(seed)
         self.rows: RowNumbers | None = None
-        """The rows to which a placement limits the pod; None for all nodes."""
+        """Indexes of the nodes to which a placement limits the pod; None for all nodes."""
         self.interrupted = False
         """Whether Ctrl-C ended the evaluation; results so far are reported."""
 
@@ -57,13 +57,13 @@ class VariantEvaluator:
 
     @property
     def present(self) -> Mask:
-        """Whether each row is a node that the pod can use. Shapes: (N,)."""
+        """For each index (row) of the cluster: whether it is the index of a node that the pod can use. Shapes: (N,)."""
         present: Mask = self.cluster.nodes.present.data[: self.size]
         return present if self.rows is None else present & np.isin(np.arange(self.size), self.rows)
 
     @property
     def size(self) -> int:
-        """Number of rows of the cluster."""
+        """Length of the cluster's arrays over nodes, including unused indexes (rows)."""
         return self.cluster.nodes.size
 
     @cached_property
@@ -77,7 +77,7 @@ class VariantEvaluator:
         return replace(pod, spec=replace(pod.spec, scheduler_name=self.simulation.profile.scheduler_name))
 
     def feasible(self, pod: Pod, without_rules: Collection[str] = NOTHING) -> Mask:
-        """Return the rows that a pod fits, optionally without some rules of policies.
+        """Return for each node whether a pod fits, optionally without some rules of policies.
 
         Shapes: (N,).
         """
@@ -90,7 +90,7 @@ class VariantEvaluator:
 
     @contextmanager
     def node_changed(self, raw: Object) -> Iterator[int]:
-        """Replace a node inside this context; yield the node's row."""
+        """Replace a node inside this context; yield the node's index (row)."""
         node = decode_node(fill_node(raw))
         row = self.cluster.nodes.row_of[node.metadata.name]
         before = self.cluster.nodes.nodes[row]
@@ -122,7 +122,7 @@ class VariantEvaluator:
         return self._engine(PolicySet.of(policies), replace_field(profile, scores=scores))
 
     def filter_codes(self, plugin: FilterPlugin[Any], pod: Pod) -> tuple[Codes, Reason]:
-        """Return a filter's codes for a pod on all rows, and the function that returns their reasons.
+        """Return a filter's reason codes for a pod on all nodes, and the function that converts a code into reasons.
 
         Shapes: (N,).
         """

@@ -224,7 +224,7 @@ def _scheduler_names(
 
 
 def _named(raw: Object, names: SchedulerNames) -> Object:
-    """Return a pod of a file, which may have no `schedulerName`, with the name of the flag."""
+    """Return a pod of a file; if the pod has no `schedulerName`, set the name of the flag, if the flag has only one."""
     if _spec(raw).get("schedulerName") or names.source != FLAG or len(names.names) > 1:
         return raw
     return {**raw, "spec": {**_spec(raw), "schedulerName": names.names[0]}}
