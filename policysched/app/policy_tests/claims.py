@@ -20,7 +20,7 @@ CLAIM = "ResourceClaim"
 
 
 def claims_of(decision: Decision) -> list[Object]:
-    """Return the claims of a pod that was placed, in their state after binding."""
+    """Return the claims of a decision's pod in their state after binding; empty if the pod gets no node."""
     plugin, pod = plugin_of_devices(decision), decision.pod
     if plugin is None or decision.row < 0 or not has_claims(pod, decision.cluster):
         return []

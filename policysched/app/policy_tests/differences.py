@@ -190,7 +190,7 @@ class RecordComparison:
             yield from self._numbers(f"tiers.{tier}", f"sum of tier {tier}", numbers, got)
 
     def _spread(self, wanted: Numbers, path: str) -> dict[str, float | None]:
-        """Return the expected number of each node; an entry with the node's exact name has priority over patterns."""
+        """Return the expected numbers by node; an entry with a node's exact name has priority over patterns."""
         named = {name: value for name, value in wanted.items() if not _is_pattern(name)}
         self._match(list(named), self._names.nodes, path, "node")
         made: dict[str, float | None] = {}
@@ -375,7 +375,7 @@ def holds(wanted: str | TextExpectation, text: str) -> bool:
 
 
 def text_of(wanted: str | TextExpectation) -> str:
-    """Return an expected text, for a difference."""
+    """Format an expected text for the output of a difference."""
     if isinstance(wanted, str):
         return wanted
     parts = [wanted.equals or "", f"… {wanted.contains} …" if wanted.contains is not None else ""]

@@ -1,4 +1,4 @@
-"""Instrumented programs: the parts of a policy's expressions that coverage evaluates, with positions and graphs.
+"""The parts of a policy's expressions that coverage observes, with their positions and compiled forms (graphs).
 
 A checker that records the graph of each part of a syntax tree checks the texts again, because graphs have no positions.
 Equal parts are one graph, so a part is evaluated exactly as in the compiled rule.
@@ -41,9 +41,9 @@ class ObservedPart:
     span: Span
     side: Side
     graph: Typed | None
-    """Compiled graph of the part; None for a case of a score, of which only the selection is observed."""
+    """Compiled form of the part; None if coverage only observes whether a case of a score is selected."""
     over: str = "rows"
-    """Where the part is evaluated: on the current `rows`, on all `nodes`, or on all placed `pods`."""
+    """Where the part is evaluated: for the current nodes (`rows`), all nodes (`nodes`) or all placed pods (`pods`)."""
     in_guard: bool = False
     """Whether the part is in the guard of a case."""
 
@@ -55,21 +55,21 @@ class ObservedText:
     field: str
     text: str
     root: Typed | None
-    """Compiled graph of the whole text; for a case, the graph of the case's value."""
+    """Compiled form of the whole text; for a case `guard → number`, the compiled form of the number."""
     parts: tuple[ObservedPart, ...]
     guard: Typed | Keyword | None = None
-    """Compiled graph of a case's guard, for the text of a case."""
+    """Compiled guard of a case `guard → number`, or the keyword in its place; None for the text of an expression."""
 
 
 class _Recorder(ExpressionChecker):
-    """A type checker that records the compiled graph of each part of an expression."""
+    """A type checker that records the compiled form (graph) of each part of an expression."""
 
     def __init__(self, text: str, environment: Environment) -> None:
         super().__init__(text, environment)
         self.found: dict[tuple[Span, type], Typed] = {}
 
     def check(self, expr: Expr, unit: Unit | None = None) -> Typed | None:
-        """Check a part and record its graph."""
+        """Check a part of an expression and record its compiled form."""
         node = super().check(expr, unit)
         if node is not None:
             self.found[expr.span, type(expr)] = node
@@ -77,7 +77,7 @@ class _Recorder(ExpressionChecker):
 
 
 def instrumented(spec: PolicySpec) -> tuple[ObservedText, ...]:
-    """Return the texts of a policy that compiles, with their parts."""
+    """Return the expressions and cases of a policy without errors, each with the outcomes that coverage requires."""
     return tuple(_Texts(spec).all())
 
 

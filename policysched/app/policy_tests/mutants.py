@@ -68,7 +68,7 @@ class Mutant:
 
 
 def mutants(policy: Object) -> Iterator[Mutant]:
-    """Yield the mutants of a policy that compile."""
+    """Yield the mutants of a policy; mutants that do not compile, or are equivalent to the policy, are omitted."""
     key, graphs = policy_key(policy), _graphs(policy)
     seen: Counter[str] = Counter()
     for change, field, changed in (*_of_texts(policy), *_of_structure(policy)):

@@ -30,7 +30,7 @@ from policysched.schedule.cycle.record import feasible_nodes
 from policysched.schedule.groups.cycle import TriedPlacement
 
 MakeFrame = Callable[[RowNumbers], RuleFrame]
-"""Returns a frame for rows."""
+"""Function that returns the context in which expressions are evaluated (frame) for nodes, given by index."""
 
 
 class _Observation:
@@ -67,7 +67,7 @@ class _Observation:
         return _may_hold(self._active, alone)
 
     def _cases(self, field: str, rows: RowNumbers, root: Typed, make: MakeFrame) -> None:
-        """Record the cases of a score: a guard where no earlier guard is true, a value where its guard is true."""
+        """Record a score's cases: guards on nodes that no earlier case took, values where the guard is true."""
         left = rows
         cases = [text for text in self._texts if text.field.startswith(f"{field}[")]
         if cases:
@@ -94,7 +94,7 @@ class _Observation:
         return RuleFrame(self._context, self._inputs, rows)
 
     def _text(self, field: str, frame: Frame, root: Typed | None = None) -> None:
-        """Record the covered parts of a text, and of the `let` texts that the text uses, on the rows of a frame."""
+        """Record the outcomes of an expression and of the `let` expressions that it uses, for the nodes of a frame."""
         text = self._by_field.get(field)
         if text is not None:
             self._parts(text, frame)
@@ -114,7 +114,7 @@ class _Observation:
                 self._seen.add((text.field, part))
 
     def _frame_for(self, part: ObservedPart, frame: Frame) -> Frame:
-        """Return the rows on which a part is evaluated: the current rows, all nodes, or all placed pods."""
+        """Return the frame in which a part is evaluated: for the current nodes, all nodes, or all placed pods."""
         if part.over == "nodes":
             return self._frame(self._all_rows())
         if part.over == "pods":
@@ -236,7 +236,7 @@ def _all_nodes(root: Typed) -> frozenset[Typed]:
 
 
 def _comes_about(part: ObservedPart, frame: Frame) -> bool:
-    """Return whether an outcome occurs: a part of an expression has the required value on at least one row."""
+    """Return whether an outcome occurs: a part of an expression has the required value for at least one node or pod."""
     if part.graph is None or part.side is Side.EVALUATED:
         return part.graph is None or frame.rows > 0
     if part.over != "rows" and not frame.rows:
