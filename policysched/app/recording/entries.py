@@ -43,9 +43,9 @@ SEARCHED: Final = "searched"
 GROUPED: Final = "grouped"
 """Name of the entry for the decision about a pod group, before the decisions about its members."""
 WAITING: Final = "waiting"
-"""Name of the entry for a pod of a pod group that waits for a node."""
+"""Name of the entry for a pending member of a pod group."""
 LEFT: Final = "left"
-"""Name of the entry for a waiting pod, by identity, that is no longer a member of a pod group."""
+"""Name of the entry for a pending pod, by identity, that is no longer a member of a pod group."""
 PLACED: Final = "placed"
 """Name of the entry that assumes the last decision's pod on its node."""
 ASSUMED: Final = "assumed"
@@ -84,14 +84,14 @@ class Begin(msgspec.Struct, array_like=True):
     configuration: dict[str, Any]
     policies: list[Any]
     annotations: list[str] | None
-    """Recorded annotations; None: all except `NEVER_RECORDED`."""
+    """Recorded annotations; None: all except kubectl's last-applied-configuration."""
     rows: list[str]
-    """Name of the node of each row; empty for a free row."""
+    """Name of the node of each index (row) in the cluster's arrays; empty for an unused index."""
     objects: list[Any]
     reserved: list[Any]
     """Volumes and claims that pods have reserved and the watch has not confirmed."""
     pods: list[Any]
-    """Pods on nodes; each pod with the row on which it is assumed, or −1 if the watch has confirmed the node."""
+    """Placed pods, each with the index of the node on which it is assumed, or −1 if the watch confirmed the node."""
     nominations: list[Any]
     answers: list[Any]
     assumed_claims: list[Any] = []
@@ -103,7 +103,7 @@ class Begin(msgspec.Struct, array_like=True):
     gates: list[str] = []
     """The fields of the release that are true because a feature gate was turned on."""
     waiting: list[Any] = []
-    """Pods of pod groups that wait for a node."""
+    """Pending members of pod groups."""
 
 
 class RecordedOutcome(msgspec.Struct, array_like=True, frozen=True):
@@ -133,11 +133,11 @@ class Decided(msgspec.Struct, array_like=True):
     """Whether extenders were called, whose answers are not recorded."""
     outcome: RecordedOutcome
     placement: list[int] | None = None
-    """The rows to which a placement of the pod's group limited the decision; None for all nodes."""
+    """Indexes of the nodes to which a placement of the pod's group limited the decision; None for all nodes."""
 
     @property
     def rows(self) -> RowNumbers | None:
-        """The rows of `placement` as an array."""
+        """Indexes of the nodes to which a placement limited the decision, as an array; None for all nodes."""
         return None if self.placement is None else np.array(self.placement, np.intp)
 
 
@@ -281,7 +281,7 @@ def annotations_read(policies: Iterable[CompiledPolicy], profiles: Iterable[Prof
 
 
 def _annotations_of(policies: Iterable[CompiledPolicy], without: str = "") -> frozenset[str] | None:
-    """Return the annotations that policies read, except of the root `without`; None if a key is computed."""
+    """Return the annotations that policies read, except those of the object `without`; None if a key is computed."""
     inputs = (item for policy in policies for item in policy.inputs)
     keys = {item.key for item in inputs if "annotations" in item.path and item.root != without}
     if ANY_KEY in keys or None in keys:

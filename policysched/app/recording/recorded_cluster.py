@@ -207,7 +207,7 @@ class RecordedCluster(Cluster):
         self.resource_claims: RecordedResourceClaims = RecordedResourceClaims(self.allocated_devices, change)
 
     def waiting_members(self) -> list[Pod]:
-        """Return the pods of pod groups that wait for a node."""
+        """Return the pending members of all pod groups."""
         return [pod for state in self.pod_groups or () for pod in state.unscheduled.values()]
 
     def reserved(self) -> list[PersistentVolume | PersistentVolumeClaim]:
@@ -241,7 +241,7 @@ class RecordedCluster(Cluster):
         return self._change(super().remove_pod, "remove_pod", identity)
 
     def assume(self, pod: Pod, row: int, measured: PodResources | None = None) -> None:
-        """Assume a pod on a row."""
+        """Assume a pod on the node with an index (row)."""
 
         def act(pod: Pod, row: int) -> None:
             Cluster.assume(self, pod, row, measured)

@@ -103,7 +103,7 @@ def _digest(decision: Decision) -> bytes:
 
 
 def _rejected(evaluation: Evaluation, first: NDArray[np.int16], number: int) -> Iterator[tuple[bytes, Mask]]:
-    """Yield each filter or policy with the rows that it, as the filter with a number, rejects first.
+    """Yield the filter with a number, or each of its policies, with the nodes that it is the first to reject.
 
     The numbers of filters are not recorded, because they depend on which filters apply.
     """

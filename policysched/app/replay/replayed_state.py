@@ -196,7 +196,7 @@ def _with_gates(release: Release, gates: Sequence[str]) -> Release:
 
 
 def _lay_out(made: Cluster, rows: list[str]) -> None:
-    """Assign the recorded rows to nodes, because draws among equally good nodes depend on the rows."""
+    """Give nodes their recorded indexes (rows), because draws among equally good nodes depend on the indexes."""
     free = [made.nodes.row_for(name or f"\0{row}") for row, name in enumerate(rows)]
     for row in free:
         if not rows[row]:
