@@ -41,7 +41,10 @@ class DaemonThreads(ThreadPoolExecutor):
 
 
 async def unless(stop: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
-    """Return the result of a coroutine; None if `stop` is set before, because files and credential plugins can hang."""
+    """Return the result of a coroutine; if `stop` is set first, cancel the coroutine and return None.
+
+    Reading a file and calling a credential plugin can hang.
+    """
     doing, stopped = asyncio.create_task(work), asyncio.create_task(stop.wait())
     await asyncio.wait((doing, stopped), return_when=asyncio.FIRST_COMPLETED)
     stopped.cancel()

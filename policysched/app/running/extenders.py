@@ -83,7 +83,7 @@ class RunningExtenders:
             await one.retire()
 
     def _keep_for(self, extenders: Iterable[HttpExtender]) -> None:
-        """Select the kinds of objects whose raw JSON is stored for these extenders."""
+        """Select the kinds of objects whose raw JSON is stored for the given extenders."""
         needed = [one.needed_objects for one in extenders]
         self.nodes.want(WantedTexts.ALL if any(one.nodes for one in needed) else WantedTexts.NONE)
         pods = [WantedTexts.ALL if one.victims else WantedTexts.PENDING for one in needed if one.pods]
@@ -91,5 +91,5 @@ class RunningExtenders:
 
 
 def with_extenders(profiles: Mapping[str, Profile], extenders: Sequence[HttpExtender]) -> dict[str, Profile]:
-    """Return profiles that use these extenders."""
+    """Return profiles that use the given extenders."""
     return {name: replace(profile, extenders=tuple(extenders)) for name, profile in profiles.items()}

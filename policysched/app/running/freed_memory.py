@@ -37,7 +37,10 @@ class FreedMemory:
         if self._info is not None:
             self._info.restype = _Mallinfo2
         self._least = 0
-        """Smallest freed memory since the last return; the library still reports returned memory. Units: bytes."""
+        """Smallest freed memory that the C library reported since memory was returned to the system. Units: bytes.
+
+        The library also reports returned memory as freed.
+        """
 
     @property
     def kept_bytes(self) -> int:

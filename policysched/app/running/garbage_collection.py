@@ -38,7 +38,7 @@ def _freeze_survivors(phase: str, info: Mapping[str, Any]) -> None:
 
 @contextmanager
 def taking_lists() -> Iterator[None]:
-    """Inside this context, disable garbage collection; afterwards exclude the listed objects, which stay."""
+    """Inside this context, disable garbage collection; afterwards exclude existing objects from later collections."""
     gc.disable()
     try:
         yield

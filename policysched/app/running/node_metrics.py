@@ -47,7 +47,7 @@ class MetricFeed:
         self._monotonic = (clock or SystemClock()).monotonic
         self._wanted: Wanted = {}
         self._answered: dict[MetricKey, float] = {}
-        """Monotonic time of each metric's last answer; before it, of its first request. Units: seconds."""
+        """Monotonic time of each metric's last answer, or of the first request before any answer. Units: seconds."""
         self._source = source
         self._scheduler = scheduler
         self._interval = interval
@@ -59,7 +59,7 @@ class MetricFeed:
         self._problems = ActiveProblems()
 
     def use(self, policies: PolicySet) -> None:
-        """Follow the metrics that the policies in force read."""
+        """Request the metrics that the policies in force read, and drop the values of other metrics."""
         compiled = [plugin.policy for plugin in policies.active]
         wanted = wanted_by(compiled)
         self._short_max_ages = dict(self._max_age_problems(compiled))

@@ -168,7 +168,7 @@ class Process:
             queue.max_unschedulable = options.max_unschedulable
 
     def _swapped(self, policies: PolicySet) -> None:
-        """Follow the metrics of the policies now in force, and drop the series of deleted policies."""
+        """Request the metrics that the policies in force read, and drop the metric series of deleted policies."""
         self.feed.use(policies)
         self.metrics.keep_policies(self.reloader.store.listed())
 

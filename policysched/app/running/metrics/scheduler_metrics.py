@@ -42,7 +42,7 @@ PluginNames = tuple[str, ...]
 
 @dataclass(slots=True)
 class _CallCounts:
-    """Call counts of one set of plugins: filters run in all decisions, scores in decisions with several nodes."""
+    """Decisions with one set of plugins: number of all (filters run), and number with several nodes (scores run)."""
 
     profile: str
     names: tuple[PluginNames, PluginNames]
@@ -104,11 +104,11 @@ class SchedulerMetrics(Observer, Collector):
         )
         self._incoming: Counter[Labels] = Counter()
         self._incoming_members: Counter[Labels] = Counter()
-        """Numbers of pods in `_incoming` that are members of pod groups."""
+        """Number of members of pod groups that entered a queue, by queue and event."""
         self._incoming_groups: Counter[Labels] = Counter()
         self._after_flush = 0
         self._calls: tuple[Counter[Labels], dict[int, _CallCounts]] = Counter(), {}
-        """Call counts by plugin so far, and newer call counts by identity of the set's tuple of plugin names.
+        """Call counts added up by plugin; and later call counts, by identity of the tuple of plugin names.
 
         Replaced together, because another thread reads both.
         """
@@ -129,7 +129,10 @@ class SchedulerMetrics(Observer, Collector):
         calls.choices += decision.feasible_count > 1
 
     def evaluations(self) -> Counter[Labels]:
-        """Return the number of decisions by plugin, extension point (or `ALONE`) and profile."""
+        """Return the number of decisions in which a plugin ran, by plugin, extension point and profile.
+
+        For a plugin that scores and does not filter, the extension point `ALONE` has the number, too.
+        """
         before, by_names = self._calls
         counts = Counter(before)
         for calls in tuple(by_names.values()):

@@ -167,7 +167,7 @@ class TimingMetrics(Collector):
             self._groups.preempted(preemptor, result, seconds)
 
     def policy_seconds(self) -> dict[str, float]:
-        """Return the time of policies in decisions measured by plugin; thread-safe."""
+        """Return the seconds that each policy used in the decisions whose plugins are timed; thread-safe."""
         spent: dict[str, float] = {}
         for labels, seconds in self._plugins.sums(lambda labels: labels[0].startswith(PREFIX)).items():
             spent[labels[0]] = spent.get(labels[0], 0.0) + seconds
