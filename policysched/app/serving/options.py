@@ -40,7 +40,7 @@ class ReviewOptions:
     refused_ttl: float = TTL
     """Time for which a denied request's SubjectAccessReview is cached. Units: seconds."""
     follows_authorities: bool = True
-    """Whether client certificates are checked against the authorities that the cluster publishes."""
+    """Whether client certificates are checked against the CAs that the cluster publishes."""
     tolerates_failure: bool = True
     """Whether the process starts even if the CAs that the cluster publishes cannot be read."""
 
@@ -90,7 +90,7 @@ class ServingOptions:
 
     @property
     def needs_lookup(self) -> bool:
-        """Whether the start fails if the cluster's authorities cannot be read, as in kube-scheduler."""
+        """Whether the start fails if the cluster's CAs for client certificates cannot be read, as in kube-scheduler."""
         reviews = self.reviews
         return reviews.follows_authorities and not reviews.tolerates_failure and self.proxy_ca is None
 

@@ -70,7 +70,7 @@ async def _opened(connect: Connect, kubeconfig: Path | None, flag: str) -> Conne
 
 
 async def look_up(reviews: ReviewOptions, connect: Connect) -> None:
-    """Check that the authorities of clients can be read.
+    """Check that the cluster's CAs for client certificates can be read.
 
     Raises:
         UsageError: they cannot be read.

@@ -20,9 +20,9 @@ from aiohttp import web
 from policysched.app.serving.answers import HEADERS
 
 MAX_CONNECTIONS: Final = 100
-"""Largest number of active connections, each with about 300 kB for TLS; beyond it the oldest one is closed."""
+"""Largest number of active connections, each with about 300 kB for TLS; above it the oldest connection is closed."""
 MOST_SILENT: Final = 200
-"""Largest number of connections without a first byte; beyond it the oldest one is closed.
+"""Largest number of connections without a first byte; above it the oldest of these connections is closed.
 
 Also the largest number of connections that wait for a place among the active ones, beyond which none is accepted.
 """
@@ -180,7 +180,7 @@ class SecureServer:
         await self._answer(client)
 
     async def _begin(self, client: socket.socket) -> bool:
-        """Wait for a connection's first byte, then for a place among active connections; return whether it has one."""
+        """Wait for a connection's first byte, then for a place among the active ones; return whether both came."""
         task = asyncio.current_task()
         try:
             async with asyncio.timeout(HANDSHAKE):

@@ -66,7 +66,7 @@ async def secure_port(options: ServingOptions, served: Served, connect: Connect)
 
 
 async def _check_inputs(options: ServingOptions, connect: Connect) -> None:
-    """Read the given certificate and the required authorities once, so that errors end the start.
+    """Read the given certificate and the required CAs of clients once, so that errors end the start.
 
     Raises:
         UsageError: the certificate or the authorities cannot be read.

@@ -59,7 +59,7 @@ class FrontProxy:
     extra_prefixes: tuple[str, ...] = ("x-remote-extra-",)
 
     def user_of(self, certificate: Mapping[str, Any], request: ClientRequest) -> User | None:
-        """Return the user for whom a verified front proxy acts; None if the headers do not name one."""
+        """Return the user for whom a verified front proxy acts; None if the headers name no user."""
         headers = request.headers
         name = _first(headers, self.username_headers)
         if not name or (self.allowed_names and _common_name(certificate) not in self.allowed_names):
@@ -97,7 +97,7 @@ class CertificateUsers:
     """CAs of front proxies, in DER form; if empty, every verified certificate belongs to a user."""
 
     def user_of(self, certificate: Mapping[str, Any], request: ClientRequest) -> User | None:
-        """Return the user of a request; None if a verified certificate does not identify one."""
+        """Return the user of a request; None if the verified client certificate identifies no user."""
         if not self.proxy_authorities:
             return user_of_certificate(certificate)
         signer = _signer(request.get_extra_info("ssl_object"))

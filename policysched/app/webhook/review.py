@@ -97,7 +97,7 @@ def answer(raw: bytes) -> bytes:
 
 
 def _read(raw: bytes) -> tuple[_Review, bool]:
-    """Decode a review; return whether a part that is checked is nested too deeply."""
+    """Decode a review; return the review, and whether a part that is checked is nested too deeply."""
     try:
         return _DECODER.decode(raw), False
     except RecursionError:
@@ -195,7 +195,7 @@ def _refused(why: str, errors: Sequence[tuple[str, str]] = (), name: str | None 
 
 
 def _causes(errors: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
-    """Return the causes of a rejection, as many as fit into LONGEST_MESSAGE, and the number of omitted causes."""
+    """Return the causes of a rejection up to the size limit of a message, and the number of omitted causes."""
     causes: list[dict[str, str]] = []
     left = LONGEST_MESSAGE
     for number, (field, message) in enumerate(errors):

@@ -33,7 +33,7 @@ Pair = tuple[bytes, bytes]
 """A certificate with its chain, and its private key, in PEM form."""
 
 UNPUBLISHED: Final = ("", DEFAULT_PROXY)
-"""Authorities of clients and front proxies until the authorities that the cluster publishes are read: none."""
+"""CAs of clients and front proxies until the CAs that the cluster publishes are read: none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class ServingCertificate:
             self._own = _own_pair(options.certificate_folder, now)
         self._published = UNPUBLISHED
         self._is_unpublished = True
-        """Whether authorities that the cluster publishes are not used yet; the first use is not logged as a change."""
+        """Whether client CAs that the cluster publishes are not used yet; the first use is not logged as a change."""
         self._problem = ""
         try:
             self._use(self._read())
@@ -79,7 +79,7 @@ class ServingCertificate:
         return self._material.pair[0]
 
     def trust_clients(self, authorities: str, proxy: FrontProxy) -> None:
-        """Set the authorities that the cluster publishes, used from the next refresh.
+        """Set the client CAs that the cluster publishes; the next refresh uses them.
 
         Args:
             authorities: Authorities of users' certificates in PEM form, in addition to --client-ca-file.

@@ -1,4 +1,4 @@
-"""`follow_client_authorities`: reads the authorities of client certificates that the API server publishes.
+"""`follow_client_authorities`: reads the CAs for client certificates that the cluster publishes in a ConfigMap.
 
 A ConfigMap in kube-system contains the authorities of users and of front proxies, with the proxies' headers. Reading it
 needs a separate permission; without it, clients authenticate with tokens.
@@ -26,7 +26,7 @@ from policysched.reading.lenient_json import UNREADABLE
 log = logging.getLogger(__name__)
 CONFIG_MAP: Final = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
 EVERY: Final = 60.0
-"""Interval between two reads of the published authorities. Units: seconds."""
+"""Interval between two reads of the published CAs. Units: seconds."""
 FAILURES: Final = (ApiError, ConnectionProblemError, *UNREADABLE)
 
 
@@ -35,7 +35,7 @@ class _ConfigMap(msgspec.Struct):
 
 
 async def read_client_authorities(sender: Sender) -> tuple[str, FrontProxy]:
-    """Read the authorities of users in PEM form, and the front proxies.
+    """Read the CAs for users' certificates, in PEM form, and the front proxies.
 
     Raises:
         ApiError, ConnectionProblemError: the ConfigMap cannot be read.
@@ -59,7 +59,7 @@ def _listed(data: Mapping[str, str], name: str) -> tuple[str, ...]:
 
 
 async def follow_client_authorities(sender: Sender, certificate: ServingCertificate) -> None:
-    """Read the authorities periodically until cancelled; after a failure the previous authorities stay valid."""
+    """Read the client CAs of the cluster periodically until cancelled; after a failure the previous CAs stay valid."""
     is_logged = False
     while True:
         try:
