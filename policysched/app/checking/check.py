@@ -25,7 +25,7 @@ from policysched.rules.compile.policy import CompiledPolicy
 from policysched.visible import is_hidden, visible
 
 _METRIC: Final = "`metrics."
-"""Start of warnings about metrics, whose values come from a metric source and not from nodes."""
+"""First characters of a message about a metric. Metric values come from a metric source and not from nodes."""
 WHOLE_POLICY: Final = frozenset({"W0709", "W0710", "W0711", "W0712"})
 """Codes of warnings about a whole policy, which are suppressed while parts of the policy have errors."""
 Object = Mapping[str, Any]
@@ -122,7 +122,7 @@ def _diagnostics(policy: Object, find_absent: FindAbsent | None) -> Iterator[Dia
 
 _LAYOUT: Final = frozenset("\n\t\r")
 _SPEECH: Final = ".message"
-"""End of the paths of fields with texts for people, which may contain spaces other than U+0020."""
+"""Suffix of the paths of fields for messages to people; such a text may contain spaces other than U+0020."""
 CODE: Final = "W0706"
 
 

@@ -56,7 +56,7 @@ _BOOLEANS: Final = frozenset({"true", "false"})
 _NO_CASE: Final = "false → 0"
 _ANY_SCORE: Final = "node.allocatable.pods"
 _ANY_CONDITION: Final = "node.ready"
-"""A condition without findings; like `_ANY_SCORE`, it replaces a broken expression while the rest is checked."""
+"""A valid condition that replaces a broken condition, so that the other fields of the policy can be checked."""
 _SCORE: Final = re.compile(r"spec\.scores\[\d+\]\.\w+")
 _CASE: Final = "a case has the form `guard → number`"
 _AS_CASE: Final = re.compile(r"->|→")

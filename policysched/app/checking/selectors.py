@@ -16,7 +16,7 @@ from policysched.model.policy import PolicyKey
 from policysched.reading.documents import Document
 
 CODE: Final = "CEL"
-"""Text in place of an error code in findings about CEL selectors, which use the messages of cel-go."""
+"""Text in place of an error code in findings about CEL selectors; the messages are those of cel-go."""
 _GROUP: Final = "resource.k8s.io/"
 _LONGEST: Final = 10 * 1024
 _EXPRESSION: Final = ("selectors", "*", "cel", "expression")

@@ -187,7 +187,7 @@ class ExtenderConfig(Given, frozen=True):
     ignorable: bool = False
 
     def __post_init__(self) -> None:
-        """Normalize the duration to Go's format."""
+        """Convert `httpTimeout` into Go's format of durations."""
         force_setattr(self, "http_timeout", go_duration(self.http_timeout))
 
 
@@ -210,7 +210,7 @@ class Configuration(Given, frozen=True):
     delay_cache_until_active: bool = False
 
     def __post_init__(self) -> None:
-        """Set contention profiling to the value of profiling if absent."""
+        """If `enableContentionProfiling` is absent, set it to the value of `enableProfiling`."""
         if self.enable_contention_profiling is None:
             force_setattr(self, "enable_contention_profiling", self.enable_profiling)
 

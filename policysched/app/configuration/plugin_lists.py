@@ -108,7 +108,7 @@ def _repeats(points: Mapping[str, list[str]]) -> Iterator[Fault]:
 
 
 def _expanded(point: str, plugins: Plugins, acts_at: PointsByPlugin) -> list[str]:
-    """Return the enabled plugins at a point in calling order: in list and multiPoint, only multiPoint, only list."""
+    """Return a point's plugins in calling order: enabled at point and multiPoint, at multiPoint only, at point only."""
     own = _sets(plugins)[point]
     specific = list(dict.fromkeys(one.name for one in own.enabled))
     if own.disables(ALL):

@@ -62,7 +62,7 @@ _METHODS: Final[Mapping[str, tuple[str, ...]]] = {
     "placement_generate": ("generate_placements",),
     "placement_score": ("score_placement", "score_placements"),
 }
-"""Names of a plugin's methods by extension point, for points that are not one method named after the point."""
+"""Names of plugin methods by extension point, for points that do not consist of one method of the same name."""
 
 
 def default_profile(
@@ -169,7 +169,7 @@ def _queue_sort_faults(parts: Mapping[int, _Parts]) -> Iterator[Fault]:
 
 
 def _adapted(entry: RegisteredPlugin, plugin: Any, handle: PluginHandle) -> Any:
-    """Return a plugin for a profile; an out-of-tree plugin is wrapped in an adapter unless it evaluates columns."""
+    """Return a plugin for a profile; wrap an out-of-tree plugin in an adapter unless it evaluates all nodes at once."""
     if entry.origin == DEFAULT_ORIGIN or _is_of_columns(plugin):
         return plugin
     return OutOfTreePlugin(entry.name, plugin, handle)

@@ -39,7 +39,7 @@ Rewrite: TypeAlias = Callable[[str, str], Rewritten]
 """Function that rewrites the policies in a text; the arguments are the text and the name of the file."""
 _MARK: Final = b"\xef\xbb\xbf"
 _KINDS: Final = tuple(KIND.encode(encoding) for encoding in ("utf-8", "utf-16-le", "utf-16-be"))
-"""The word SchedulingPolicy as bytes in UTF-8 and in the encodings UTF-16, whose files are rejected."""
+"""The word SchedulingPolicy as bytes in UTF-8 and UTF-16; files in UTF-16 are rejected."""
 
 
 def edited(text: str, edits: Iterable[Edit], file: str, expected: list[Any], meaning: Callable[[Document], Any]) -> str:

@@ -74,7 +74,7 @@ class FilterAdmission:
 
     @property
     def note(self) -> str:
-        """A note if the filter is not translated completely, to follow its name; else empty."""
+        """Text to print after the filter's name if the filter is not translated completely; otherwise empty."""
         if not self.not_expressed:
             return ""
         return f"is translated {'in part' if self.objects else 'to nothing'}: {self.not_expressed}"
@@ -141,11 +141,11 @@ class _Selection:
 
     conditions: Sequence[Object]
     applies: str
-    """A CEL expression about `appliesTo` and `when`; it is no match condition, because these know no namespace."""
+    """CEL expression for `appliesTo` and `when`; no match condition, as match conditions cannot read namespaces."""
     not_expressed: Sequence[str]
-    """The fields of the policy that the conditions express in part or not."""
+    """The fields of the policy that the conditions express only in part, or not at all."""
     is_empty: bool
-    """Whether it is certain for no pod."""
+    """Whether there is no pod to which the filter applies for certain."""
 
 
 def _selection(policy: CompiledPolicy, rule: CompiledFilter, names: Sequence[str]) -> _Selection:
@@ -166,7 +166,7 @@ def _selection(policy: CompiledPolicy, rule: CompiledFilter, names: Sequence[str
 
 
 def _of_pod(part: Typed) -> str | None:
-    """Return the requirements, a CEL list, of a comparison of a node label with a pod's label; None for others."""
+    """Return a comparison of a node label with a pod label as a CEL list of requirements; None for other conditions."""
     if part.op != Op.EQ or part.args[0].type.kind is not Kind.STRING:
         return None
     for side, other in (part.args, part.args[::-1]):

@@ -42,7 +42,7 @@ class RuleTranslation:
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """The node affinity of a pod with the filters of the policies in force."""
+    """The node affinity of a pod, extended by the filters of the policies in force."""
 
     pod: str
     """Pod whose affinity is translated: `namespace/name`."""
@@ -90,7 +90,7 @@ def translate_pod(
 
 
 def _terms(made: Simulation, nodes: NodeSet) -> tuple[Sequence[NodeSelectorTerm] | None, str]:
-    """Return the combined terms of policies and pod, None to add none; and why no policy is translated."""
+    """Return the node selector terms of policies and pod combined, or None to add none; and why none is translated."""
     if nodes.is_everything:
         return None, ""
     terms, own = nodes.selector_terms(), _own_terms(made)
