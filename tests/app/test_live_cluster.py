@@ -18,7 +18,7 @@ from policysched.app.clock import SystemClock
 from policysched.app.demo.gang import GROUP, MEMBERS, gang, gang_pod
 from policysched.app.demo.sandbox_setup import new_sandbox, start, written_kubeconfig
 from policysched.app.dry_run.dry_run import dry_run
-from policysched.app.dry_run.inputs import gather, gather_cluster
+from policysched.app.dry_run.inputs import ClusterSources, gather, gather_cluster
 from policysched.app.dry_run.live_cluster import READER, read_cluster, read_kinds
 from policysched.app.dry_run.policies import compiles, in_force
 from policysched.app.snapshot import snapshot
@@ -201,7 +201,7 @@ async def test_kinds_of_admission_that_may_not_be_listed_are_noted(
         return await request(self, method, path, *rest, **more)
 
     monkeypatch.setattr(Transport, "request", refused)
-    inputs = await gather_cluster(["live"], kubeconfig=kubeconfig)
+    inputs = await gather_cluster(ClusterSources(kubeconfig=kubeconfig))
     assert inputs.notes == tuple(
         f"cannot list {plural}: their effect on pods is not simulated: no"
         for plural in ("priorityclasses", "podgroups", "runtimeclasses", "limitranges")
@@ -219,7 +219,7 @@ async def test_dry_run_joins_the_live_cluster_with_files(sandbox: Sandbox, kubec
     pod.write_text(POD)
     more.write_text("kind: Node\nmetadata: {name: extra}\nstatus: {allocatable: {cpu: 1, memory: 1Gi, pods: 9}}\n")
     before = sandbox.revision
-    inputs = await gather(["live", str(more)], str(pod), kubeconfig=kubeconfig)
+    inputs = await gather(ClusterSources(["live", str(more)], kubeconfig=kubeconfig), str(pod))
     record = inputs.evaluate(inputs.findings()).to_dict()
     assert record["selected"] == "node-2"
     assert set(record["rejected"]) == {"node-1", "node-3", "extra"}
@@ -365,7 +365,7 @@ async def test_item_that_cannot_be_used_is_left_out_and_named(
     kubeconfig: Path, served: dict[str, list[bytes]], item: bytes, said: str
 ) -> None:
     served["nodes"] = [GOOD_NODE, item]
-    inputs = await gather_cluster(["live"], kubeconfig=kubeconfig)
+    inputs = await gather_cluster(ClusterSources(kubeconfig=kubeconfig))
     assert [one["metadata"]["name"] for one in inputs.objects if one["kind"] == "Node"] == ["good"]
     [left_out] = inputs.left_out
     assert str(left_out).startswith(said)
@@ -421,7 +421,7 @@ async def test_unreadable_policy_is_left_out_and_one_of_another_shape_is_not(
 ) -> None:
     head = b'{"metadata":{"name":"%b"},"spec":{"filters":5}%b}'
     served["schedulingpolicies"] = [head % (b"a", b',"x":"\xff"'), head % (b"b", b"")]
-    inputs = await gather_cluster(["live"], kubeconfig=kubeconfig)
+    inputs = await gather_cluster(ClusterSources(kubeconfig=kubeconfig))
     assert [one["metadata"]["name"] for one in inputs.objects if one["kind"] == "SchedulingPolicy"] == ["b"]
     assert [one.policy for one in inputs.findings()] == ["b"]
     assert [one.key for one in inputs.left_out] == ["a"]
@@ -432,7 +432,7 @@ async def test_random_objects_of_a_server_end_no_command(kubeconfig: Path, serve
     for resource, make in hostile.MAKERS.items():
         made = (hostile.mutate(chance, make(f"m{number}"), chance.randrange(4)) for number in range(20))
         served.setdefault("pods" if resource == "placed" else resource, []).extend(map(hostile.encode, made))
-    inputs = await gather_cluster(["live"], kubeconfig=kubeconfig)
+    inputs = await gather_cluster(ClusterSources(kubeconfig=kubeconfig))
     assert len(inputs.objects) > 100
     assert len(inputs.left_out) > 20
     part = inputs.taking_part(inputs.findings())
@@ -445,7 +445,7 @@ async def test_dry_run_joins_the_pods_of_a_live_group(sandbox: Sandbox, kubeconf
     sandbox.load([gang(), *(gang_pod(name, "1", GROUP) for name in MEMBERS[:-1])])
     last = tmp_path / "pod.yaml"
     last.write_text(yaml.dump(gang_pod(MEMBERS[-1], "1", GROUP)))
-    inputs = await gather(["live"], str(last), kubeconfig=kubeconfig)
+    inputs = await gather(ClusterSources(kubeconfig=kubeconfig), str(last))
     assert inputs.has_group
     report = await asyncio.to_thread(inputs.evaluate_group, inputs.findings())
     assert report.result == "Scheduled"

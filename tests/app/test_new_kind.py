@@ -113,7 +113,7 @@ async def test_new_kind_is_read_from_files_and_completed(
     other = "---\napiVersion: other.io/v1\nkind: Gizmo\nmetadata: {name: b}\nsize: 7\n"
     cluster.write_text("apiVersion: example.io/v1\nkind: Gizmo\nmetadata: {name: a}\n" + other)
     pod.write_text(POD)
-    read = await inputs.gather([str(cluster)], str(pod))
+    read = await inputs.gather(inputs.ClusterSources([str(cluster)]), str(pod))
     assert read.evaluate(read.findings()).to_dict()["result"] == "Unschedulable"
     assert {key: one.size for key, one in made[0].objects.of(Gizmo).items()} == {"default/a": 1}
 

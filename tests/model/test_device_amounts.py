@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from policysched.app.dry_run.inputs import gather
+from policysched.app.dry_run.inputs import ClusterSources, gather
 from policysched.errors import UsageError
 from policysched.model.decode import ObjectError
 from policysched.model.device_amounts import distinct_amounts, placed_amounts
@@ -108,7 +108,7 @@ async def test_dry_run_says_where_a_malformed_quantity_stands(tmp_path: Path) ->
         "        value: 1\n        requestPolicy:\n          validRange:\n            min: 1s\n"
     )
     pod.write_text("kind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c}]}\n")
-    inputs = await gather([str(cluster)], str(pod))
+    inputs = await gather(ClusterSources([str(cluster)]), str(pod))
     with pytest.raises(UsageError) as caught:
         inputs.evaluate(())
     place = "spec.devices[0].capacity.a.example/m.requestPolicy.validRange.min"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from policysched.app.checking.check import findings, repeated_policies
 from policysched.app.checking.cluster_fields import cluster_warnings
@@ -34,6 +34,24 @@ from policysched.rules.policy_set.not_applied import not_compiled
 LIVE: Final = "live"
 _APPLIED: Final = frozenset((*KINDS, "RuntimeClass", "LimitRange")) - {"Node", "Pod", KIND, *TEMPLATES}
 """Kinds, such as claims and classes, whose objects in the pod's file are added to the cluster."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSources:
+    """The files and the live cluster from which a `ClusterInputs` is read."""
+
+    cluster: Sequence[str] = (LIVE,)
+    """Files and folders of objects; `live` is the kubeconfig's cluster."""
+    policies: Sequence[str] = ()
+    """Files and folders of policies to try."""
+    config: str | None = None
+    """File of a KubeSchedulerConfiguration."""
+    kubeconfig: Path | None = None
+    """The kubeconfig of the live cluster; None: the one that kubectl uses."""
+    context: str | None = None
+    """The context in the kubeconfig; None: the current context."""
+    kube_version: str = AUTO
+    """The Kubernetes minor whose kube-scheduler decides; `auto` is that of the live cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,26 +222,12 @@ class Inputs:
         return self.cluster.located(error)
 
 
-async def gather(  # noqa: PLR0913 - what a decision depends on
-    cluster: Sequence[str],
-    pod: str,
-    policies: Iterable[str] = (),
-    *,
-    config: str | None = None,
-    kubeconfig: Path | None = None,
-    context: str | None = None,
-    kube_version: str = AUTO,
-) -> Inputs:
+async def gather(sources: ClusterSources, pod: str) -> Inputs:
     """Read the inputs of a dry-run.
 
     Args:
-        cluster: Files and folders; `live` is the kubeconfig's cluster.
+        sources: The files and the live cluster.
         pod: The file of the pod.
-        policies: Files of policies to try.
-        config: The file of a KubeSchedulerConfiguration.
-        kubeconfig: The kubeconfig of the live cluster.
-        context: The context in the kubeconfig.
-        kube_version: The Kubernetes minor whose kube-scheduler decides; `auto` is that of the live cluster.
 
     Raises:
         PolicyschedError: an input cannot be used.
@@ -235,9 +239,7 @@ async def gather(  # noqa: PLR0913 - what a decision depends on
     for one in {id(one.document): one for one in wanted}.values():
         refuse_pod_faults(one.document, one.object, one.template)
     notes += cluster_warnings([file])
-    found = await gather_cluster(
-        cluster, policies, config=config, kubeconfig=kubeconfig, context=context, kube_version=kube_version
-    )
+    found = await gather_cluster(sources)
     group = group_named_by(wanted[0].object)
     if any(is_group(one, group) for one in (*found.objects, *(document.object for document in documents))):
         wanted = [copy for one in wanted for copy in all_pods(one)]
@@ -271,53 +273,44 @@ def _made_by_controllers(
     return made, list(beside.values())
 
 
-async def gather_cluster(
-    cluster: Sequence[str],
-    policies: Iterable[str] = (),
-    *,
-    config: str | None = None,
-    kubeconfig: Path | None = None,
-    context: str | None = None,
-    kube_version: str = AUTO,
-) -> ClusterInputs:
+async def gather_cluster(sources: ClusterSources) -> ClusterInputs:
     """Read a cluster, with the policies and the configuration to try.
 
     Raises:
         PolicyschedError: an input cannot be used.
     """
-    release_named(kube_version)  # an unknown minor is an error before anything is read
+    release_named(sources.kube_version)  # an unknown minor is an error before anything is read
     notes: list[str] = []
-    documents = load_cluster((one for one in cluster if one != LIVE), notes)
+    files = [one for one in sources.cluster if one != LIVE]
+    documents = load_cluster(files, notes)
     refuse_twins(documents)
-    notes += cluster_warnings(one for one in cluster if one != LIVE)
-    tried = load_policies(policies, notes)
+    notes += cluster_warnings(files)
+    tried = load_policies(sources.policies, notes)
     for several in (documents, tried):
         for twin in repeated_policies(one for one in several if one.object["kind"] == KIND):
             raise twin
-    config_to_try = None if config is None else load_one(config, "KubeSchedulerConfiguration")
-    left_out: list[ObjectError] = []
-    live: Sequence[Object] = ()
-    if LIVE in cluster:
-        live, kube_version = await _read_live(kubeconfig, context, kube_version, left_out, notes)
-    objects = (*live, *(one.object for one in documents))
+    config = None if sources.config is None else load_one(sources.config, "KubeSchedulerConfiguration")
+    live = await _read_live(sources, notes) if LIVE in sources.cluster else _LiveCluster(sources.kube_version)
+    objects = (*live.objects, *(one.object for one in documents))
     return ClusterInputs(
-        objects, tuple(documents), tuple(tried), config_to_try, tuple(left_out), tuple(notes), kube_version
+        objects, tuple(documents), tuple(tried), config, tuple(live.left_out), tuple(notes), live.kube_version
     )
 
 
-async def _read_live(
-    kubeconfig: Path | None, context: str | None, kube_version: str, left_out: list[ObjectError], notes: list[str]
-) -> tuple[Sequence[Object], str]:
-    """Return the objects of the kubeconfig's cluster, and the Kubernetes minor whose kube-scheduler decides.
+class _LiveCluster(NamedTuple):
+    """The objects of a live cluster, with the minor that decides and the objects that cannot be used."""
 
-    Args:
-        kubeconfig: The kubeconfig.
-        context: The context in the kubeconfig.
-        kube_version: The minor; `auto` is replaced by the cluster's.
-        left_out: Receives the errors of objects that cannot be used.
-        notes: Receives notes about kinds that cannot be read, and about the cluster's version.
-    """
+    kube_version: str
+    objects: Sequence[Object] = ()
+    left_out: Sequence[ObjectError] = ()
+
+
+async def _read_live(sources: ClusterSources, notes: list[str]) -> _LiveCluster:
+    """Read the objects of the live cluster; append notes about its version and about kinds that cannot be listed."""
     from policysched.app.dry_run.live_cluster import read_cluster  # noqa: PLC0415 - files need no Kubernetes client
+
+    kube_version = sources.kube_version
+    left_out: list[ObjectError] = []
 
     def use_version(version: str) -> None:
         nonlocal kube_version
@@ -326,13 +319,13 @@ async def _read_live(
         notes.extend([warning] if warning else [])
 
     objects = await read_cluster(
-        kubeconfig,
-        context,
+        sources.kubeconfig,
+        sources.context,
         left_out=left_out.append,
         missing=notes.append,
         version=use_version if kube_version == AUTO else None,
     )
-    return objects, kube_version
+    return _LiveCluster(kube_version, objects, left_out)
 
 
 def load_policies(names: Iterable[str], notes: list[str]) -> list[Document]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from policysched.app.dry_run.group_tables import group_parts
-from policysched.app.dry_run.inputs import LIVE, Inputs, gather
+from policysched.app.dry_run.inputs import Inputs
 from policysched.app.dry_run.results import GroupReport, Report
 from policysched.app.dry_run.tables import Record, decision_parts
+from policysched.cli.cluster_inputs import cluster_sources, read_pod_and_cluster
 from policysched.cli.commands.decisions.evaluating import prepare
-from policysched.cli.event_loop import wait_for
 from policysched.cli.flags.decisions import DryRunFlags
 from policysched.cli.flags.formats import OutputFormat
-from policysched.cli.output import FAILED, print_left_out
+from policysched.cli.output import FAILED
 from policysched.cli.reports import print_report
 from policysched.cli.rich_output import print_notes, working
 from policysched.model.release import release_named, with_pod_groups
@@ -20,19 +20,10 @@ from policysched.model.release import release_named, with_pod_groups
 
 def dry_run(flags: DryRunFlags) -> int:
     """Decide about a pod and print the decision; return the exit code."""
-    evaluation, access = prepare(flags.evaluation, flags.config), flags.evaluation.access
+    evaluation = prepare(flags.evaluation, flags.config)
     with working("reading the cluster and deciding"):
-        read = gather(
-            flags.cluster or [LIVE],
-            flags.pod,
-            flags.policy or (),
-            config=flags.config,
-            kubeconfig=access.kubeconfig,
-            context=access.context,
-            kube_version=flags.evaluation.kube_version,
-        )
-        inputs = wait_for(read)
-        print_left_out(inputs.cluster.left_out)
+        sources = cluster_sources(flags, flags.evaluation.access, flags.evaluation.kube_version)
+        inputs = read_pod_and_cluster(sources, flags.pod)
         found = inputs.findings()
         templates = tuple(flags.node_template or ())
         registry = evaluation.plugins.registry

@@ -12,7 +12,8 @@ from policysched.app.files.saved_clusters import load_cluster, refuse_twins
 from policysched.app.plan.deciding import Progress
 from policysched.app.plan.plan import plan as predict
 from policysched.app.plan.results import Plan
-from policysched.cli.commands.decisions.evaluating import EvaluationInputs, prepare, read_cluster
+from policysched.cli.cluster_inputs import cluster_sources, read_cluster
+from policysched.cli.commands.decisions.evaluating import EvaluationInputs, prepare
 from policysched.cli.flags.decisions import PlanFlags
 from policysched.cli.reports import print_plan, refuse_broken
 from policysched.cli.rich_output import console
@@ -33,7 +34,7 @@ def plan(flags: PlanFlags) -> int:
     evaluation = prepare(flags.evaluation, flags.config or flags.current_config)
     replicas = _replicas(flags.replicas or ())
     with _progress() as progress:
-        inputs = read_cluster(flags)
+        inputs = read_cluster(cluster_sources(flags, flags.evaluation.access, flags.evaluation.kube_version))
         _refuse_broken(inputs)
         notes: list[str] = [] if _states_a_change(flags) else [NO_CHANGE]
         nodes = load_cluster(flags.nodes or (), notes)

@@ -9,7 +9,7 @@ import msgspec
 import yaml
 
 from policysched.app.checking.check import findings
-from policysched.app.dry_run.inputs import LIVE, gather_cluster
+from policysched.app.dry_run.inputs import LIVE, ClusterSources, gather_cluster
 from policysched.app.files.output import replace_privately
 from policysched.app.recording.kept_annotations import KIND
 from policysched.app.snapshot import snapshot
@@ -28,14 +28,14 @@ def record(flags: RecordFlags) -> int:
     """Write a snapshot of a cluster; return the exit code."""
     output = flags.output
     with working("reading the cluster"):
-        read = gather_cluster(
+        sources = ClusterSources(
             flags.cluster or [LIVE],
-            flags.policy or (),
+            flags.policy or [],
             kubeconfig=flags.access.kubeconfig,
             context=flags.access.context,
             kube_version=DEFAULT.minor,  # a snapshot decides nothing, so the server's version is not read
         )
-        inputs = wait_for(read)
+        inputs = wait_for(gather_cluster(sources))
         refuse_broken(finding for one in inputs.policies for finding in findings(one.object, one))
         made, broken = snapshot(inputs.objects, [one.object for one in inputs.policies])
         _write(made, output)

@@ -9,7 +9,8 @@ from policysched.app.dry_run.inputs import ClusterInputs
 from policysched.app.why.inputs import explain
 from policysched.app.why.results import Explanation
 from policysched.app.why.tables import explanation_parts
-from policysched.cli.commands.decisions.evaluating import EvaluationInputs, prepare, read_cluster
+from policysched.cli.cluster_inputs import cluster_sources, read_cluster
+from policysched.cli.commands.decisions.evaluating import EvaluationInputs, prepare
 from policysched.cli.flags.decisions import WhyFlags
 from policysched.cli.output import FAILED, INTERRUPTED
 from policysched.cli.reports import print_report
@@ -20,7 +21,7 @@ def why(flags: WhyFlags) -> int:
     """Explain a pod of a cluster and print the explanation; return the exit code."""
     evaluation = prepare(flags.evaluation, flags.config)
     with working("reading and evaluating the cluster"):
-        inputs = read_cluster(flags)
+        inputs = read_cluster(cluster_sources(flags, flags.evaluation.access, flags.evaluation.kube_version))
         found = inputs.findings()
         told = _explain(flags, inputs, found, evaluation)
     print_notes((*evaluation.plugins.problems, *told.notes), (one.text() for one in found))

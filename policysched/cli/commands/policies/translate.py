@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from policysched.app.dry_run.dry_run import simulate
-from policysched.app.dry_run.inputs import LIVE, gather, gather_cluster
 from policysched.app.translate.admission_policies import translated_cluster
 from policysched.app.translate.tables import translation_parts
 from policysched.app.translate.translate import translate_pod
-from policysched.cli.event_loop import wait_for
+from policysched.cli.cluster_inputs import cluster_sources, read_cluster, read_pod_and_cluster
 from policysched.cli.flags.formats import OutputFormat, TextFormat
 from policysched.cli.flags.policies import TranslateFlags
 from policysched.cli.formats import print_value
-from policysched.cli.output import print_left_out
 from policysched.cli.reports import print_report
 from policysched.cli.rich_output import print_notes, working
 from policysched.errors import UsageError
@@ -28,16 +26,7 @@ def translate(flags: TranslateFlags) -> int:
     if flags.pod is None:
         raise UsageError("set --pod, or --admission-policies for the pods of all workloads")
     with working("reading the cluster"):
-        read = gather(
-            flags.cluster or [LIVE],
-            flags.pod,
-            flags.policy or (),
-            config=flags.config,
-            kubeconfig=flags.access.kubeconfig,
-            context=flags.access.context,
-        )
-        inputs = wait_for(read)
-    print_left_out(inputs.cluster.left_out)
+        inputs = read_pod_and_cluster(cluster_sources(flags, flags.access), flags.pod)
     found, wanted = inputs.findings(), inputs.wanted
     part = inputs.cluster.taking_part(found)
     made = simulate(part.objects, wanted.object, part.policies, config=inputs.cluster.config)
@@ -60,15 +49,7 @@ def _print_admission_policies(flags: TranslateFlags) -> int:
     if flags.output not in formats:
         raise UsageError("admission policies are printed as yaml or json")
     with working("reading the cluster"):
-        read = gather_cluster(
-            flags.cluster or [LIVE],
-            flags.policy or (),
-            config=flags.config,
-            kubeconfig=flags.access.kubeconfig,
-            context=flags.access.context,
-        )
-        inputs = wait_for(read)
-    print_left_out(inputs.left_out)
+        inputs = read_cluster(cluster_sources(flags, flags.access))
     found = inputs.findings()
     part = inputs.taking_part(found)
     admissions = translated_cluster(part.objects, part.policies, inputs.config)
