@@ -35,7 +35,7 @@ def known(replica: Replica, server: SoakServer) -> Known:
             scheduler.queue.get(identity) is not None,
             None if nomination is None else nomination.node,
         )
-    allocated = cluster.allocated_devices
+    allocated = cluster.devices.allocated
     for claim in server.objects("ResourceClaim"):
         uid = claim["metadata"]["uid"]
         found[f"claim {claim['metadata']['name']}"] = sorted(
@@ -130,7 +130,7 @@ def left_in(replica: Replica) -> list[str]:
         "nominations": len(cluster.nominations),
         "pods that wait at Permit": len(binder.handle.waiting),
         "requests under way": len(scheduler.attempts.tasks),
-        "allocated devices": len(cluster.allocated_devices._allocated) + len(cluster.allocated_devices._in_flight),
+        "allocated devices": len(cluster.devices.allocated._allocated) + len(cluster.devices.allocated._in_flight),
         "claims in flight": cluster.resource_claims.in_flight,
         "claims": len(cluster.resource_claims),
         "requested amounts": sum(int(amounts.requested[amounts.place(name)].sum()) for name in RESOURCES),

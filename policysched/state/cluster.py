@@ -9,12 +9,10 @@ Source: pkg/scheduler/backend/cache/cache.go.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cached_property
 from typing import Any, Final, get_args
 
 from msgspec.structs import replace
 
-from policysched.devices import AllocatedState, DeviceTables, compile_class
 from policysched.model.kinds import FINISHED, Resource
 from policysched.model.objects import (
     DeviceClass,
@@ -31,10 +29,10 @@ from policysched.model.objects import (
 )
 from policysched.model.release import DEFAULT, Release
 from policysched.model.requests import amounts_in_use
+from policysched.state.cluster_devices import ClusterDevices
 from policysched.state.cluster_events import (
     Action,
     Change,
-    change_of,
     departure,
     details_differ,
     node_difference,
@@ -42,7 +40,6 @@ from policysched.state.cluster_events import (
     weighs_differently,
 )
 from policysched.state.domain_sums import SharedSums
-from policysched.state.mapped_resources import MappedResources
 from policysched.state.namespace_sets import NamespaceSets
 from policysched.state.nominated.nominations import Nominations
 from policysched.state.object_selectors import ObjectSelectors
@@ -61,7 +58,6 @@ from policysched.state.tables.interner import Strings
 from policysched.state.tables.journal import Aspect, Journal, aspects_of
 from policysched.state.tables.metrics import Metrics
 from policysched.state.tables.nodes import ImageTable, NodeTable
-from policysched.state.tainted_slices import TaintedSlices
 from policysched.state.volumes.attachments import Attachments
 from policysched.state.volumes.storage import Storage
 
@@ -109,38 +105,13 @@ class Cluster:
         self.namespace_sets = NamespaceSets()
         self._follows_details = False
         """Whether changes of annotations and phases of placed pods are recorded, because a policy reads them."""
-        self._has_devices = False
-        """Whether the attribute `devices` was read, which creates the device tables."""
-        self.mapped_resources = MappedResources()
-        self.devices_stamp = 0
-        """A number that changes with each change of a ResourceSlice or DeviceClass."""
-        self._device_classes = self.objects.of(DeviceClass)
-        slices, rules = self.objects.of(ResourceSlice), self.objects.of(DeviceTaintRule)
-        self._tainted_slices = TaintedSlices(slices, rules, rules_apply=release.device_taint_rules_apply)
+        self.devices = ClusterDevices(self.objects, self.nodes, release)
+        self.resource_claims = ResourceClaims(self.devices.allocated)
+        """The ResourceClaims of the cluster: as stored on the API server, and as assumed after a write."""
         self.unknown_namespaces: set[str] = set()
         """The namespaces of placed pods whose Namespace object is unknown."""
         self.namespaces_stamp = 0
         """A number that changes if labels of a namespace change, or a Namespace object becomes known or unknown."""
-
-    @cached_property
-    def allocated_devices(self) -> AllocatedState:
-        """The devices that are allocated to claims."""
-        return AllocatedState()
-
-    @cached_property
-    def resource_claims(self) -> ResourceClaims:
-        """The ResourceClaims of the cluster: as stored on the API server, and as assumed after a write."""
-        return ResourceClaims(self.allocated_devices)
-
-    @cached_property
-    def devices(self) -> DeviceTables:
-        """The devices and device classes of the cluster, created at the first use."""
-        made = DeviceTables(self.allocated_devices, self.release)
-        for row, node in enumerate(self.nodes.nodes):
-            if node is not None:
-                made.set_node(row, node.metadata.name, node.metadata.labels)
-        self._has_devices = True
-        return made
 
     def set_node(self, node: Node) -> Change:
         """Add a node, or replace the node of the same name."""
@@ -158,8 +129,8 @@ class Cluster:
         self.ages.store(row, node)
         if action is Action.NONE:
             return Change(Resource.NODE, action, old, node, row)
-        if self._has_devices and (old is None or action & Action.UPDATE_NODE_LABEL):
-            self.devices.set_node(row, name, node.metadata.labels)
+        if old is None or action & Action.UPDATE_NODE_LABEL:
+            self.devices.set_node(row, node)
         self.images.replace(row, _images(old), images)
         if old is None:
             self.images.stamp += 1
@@ -178,8 +149,7 @@ class Cluster:
         self.images.replace(row, _images(old), {})
         self.images.stamp += 1
         self.nodes.clear(row)
-        if self._has_devices:
-            self.devices.remove_node(row)
+        self.devices.remove_node(row)
         self.ages.store(row, None)
         self.metrics.store(row, None)
         self.journal.note(row, Aspect.PRESENCE)
@@ -297,51 +267,6 @@ class Cluster:
         """Remove an object of any kind that scheduling reads (`policysched.model.kinds`); return the change."""
         own = _OWN.get(type(obj))
         return own[1](self, obj) if own is not None else self.objects.drop(obj)
-
-    def set_device_class(self, device_class: DeviceClass) -> Change:
-        """Add or replace a DeviceClass, and record which extended resource it provides."""
-        old = self._device_classes.get(device_class.metadata.name)
-        change = self.objects.put(device_class)
-        self.mapped_resources.follow(old, device_class)
-        self.devices.set_class(device_class)
-        compile_class(device_class, self.release)
-        self.devices_stamp += 1
-        return change
-
-    def remove_device_class(self, name: str) -> Change:
-        """Remove a device class."""
-        old = self._device_classes.pop(name, None)
-        change = change_of(Resource.DEVICE_CLASS, old, None)
-        self.devices.remove_class(name)
-        self.mapped_resources.follow(old, None)
-        return change
-
-    def set_resource_slice(self, one: ResourceSlice) -> Change:
-        """Add or replace a ResourceSlice with its devices."""
-        self.devices.set_slice(self._tainted_slices.tainted(one))
-        self.devices_stamp += 1
-        return self.objects.put(one)
-
-    def remove_resource_slice(self, one: ResourceSlice) -> Change:
-        """Remove a ResourceSlice with its devices."""
-        self.devices.remove_slice(one.metadata.name)
-        self._tainted_slices.forget(one.metadata.name)
-        self.devices_stamp += 1
-        return self.objects.drop(one)
-
-    def set_device_taint_rule(self, rule: DeviceTaintRule) -> Change:
-        """Add or replace a DeviceTaintRule; return the change of a ResourceSlice whose taints changed, if any."""
-        return self._taint_devices(self.objects.put(rule))
-
-    def remove_device_taint_rule(self, rule: DeviceTaintRule) -> Change:
-        """Remove a DeviceTaintRule; return the change of a ResourceSlice whose taints changed, if any."""
-        return self._taint_devices(self.objects.drop(rule))
-
-    def _taint_devices(self, change: Change) -> Change:
-        changed = self._tainted_slices.follow(change.old, change.new)
-        for _, after in changed:
-            self.devices.set_slice(after)
-        return change_of(Resource.RESOURCE_SLICE, *changed[0]) if changed else _NOTHING
 
     def set_workload(self, workload: Workload) -> Change:
         """Add or replace a Service or workload controller; the returned change makes no waiting pod schedulable."""
@@ -524,9 +449,18 @@ _OWN: Final[Mapping[type, tuple[Callable[[Cluster, Any], Change], Callable[[Clus
     Node: (Cluster.set_node, lambda cluster, node: cluster.remove_node(node.metadata.name)),
     Pod: (Cluster.set_pod, lambda cluster, pod: cluster.remove_pod(pod_id(pod))),
     Namespace: (Cluster.set_namespace, lambda cluster, one: cluster.remove_namespace(one.metadata.name)),
-    DeviceClass: (Cluster.set_device_class, lambda cluster, one: cluster.remove_device_class(one.metadata.name)),
-    DeviceTaintRule: (Cluster.set_device_taint_rule, Cluster.remove_device_taint_rule),
-    ResourceSlice: (Cluster.set_resource_slice, Cluster.remove_resource_slice),
+    DeviceClass: (
+        lambda cluster, one: cluster.devices.set_class(one),
+        lambda cluster, one: cluster.devices.remove_class(one),
+    ),
+    ResourceSlice: (
+        lambda cluster, one: cluster.devices.set_slice(one),
+        lambda cluster, one: cluster.devices.remove_slice(one),
+    ),
+    DeviceTaintRule: (
+        lambda cluster, rule: cluster.devices.set_taint_rule(rule),
+        lambda cluster, rule: cluster.devices.remove_taint_rule(rule),
+    ),
     ResourceClaim: (
         lambda cluster, claim: cluster.resource_claims.put(claim),
         lambda cluster, claim: cluster.resource_claims.drop(claim),

@@ -281,7 +281,7 @@ def fingerprint(cluster: Cluster) -> dict[str, Any]:
             image: sorted(nodes.names[row] for row in one.rows) for image, one in cluster.images._by_name.items()
         },
         "count": (nodes.count, len(cluster.pods)),
-        "namespaces": (cluster.namespaces, cluster.unknown_namespaces, cluster.mapped_resources),
+        "namespaces": (cluster.namespaces, cluster.unknown_namespaces, cluster.devices.mapped_resources),
         "claims": (cluster.resource_claims._stored, cluster.devices.allocated._allocated),
         "slices": cluster.objects.of(ResourceSlice),
         "workloads": (cluster.workloads._services, cluster.workloads._controllers),

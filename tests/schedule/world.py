@@ -89,7 +89,7 @@ class World:
         for namespace in self.namespaces.values():
             made.set_namespace(namespace)
         for device_class in self._shuffled(self.device_classes.values()):
-            made.set_device_class(device_class)
+            made.take(device_class)
         for workload in self._shuffled(self.workloads.values()):
             made.workloads.put(workload)
         for held, assumed_on in self._shuffled(self.pods.values()):
@@ -258,11 +258,11 @@ class World:
         name = self.random.choice("cd")
         if name in self.device_classes or self.random.random() < 0.7:
             self.device_classes.pop(name, None)
-            self.cluster.remove_device_class(name)
+            self.cluster.drop(DeviceClass(metadata=Metadata(name=name)))
             return
         spec = DeviceClassSpec(extended_resource_name=self.random.choice((GPU, "x.io/other")))
         made = self.device_classes[name] = DeviceClass(metadata=Metadata(name=name), spec=spec)
-        self.cluster.set_device_class(made)
+        self.cluster.take(made)
 
     def _change_workload(self) -> None:
         made = some_workload(self.random)

@@ -114,13 +114,13 @@ def test_a_namespace_changes_when_its_labels_do() -> None:
 
 def test_a_device_class_maps_its_own_name_and_the_one_it_states() -> None:
     made = Cluster()
-    made.set_device_class(device_class("gpu", "x.io/gpu"))
-    assert made.mapped_resources == {"deviceclass.resource.kubernetes.io/gpu": "gpu", "x.io/gpu": "gpu"}
-    made.set_device_class(device_class("gpu", "x.io/other"))
-    assert made.mapped_resources == {"deviceclass.resource.kubernetes.io/gpu": "gpu", "x.io/other": "gpu"}
-    made.remove_device_class("gpu")
-    made.remove_device_class("gpu")
-    assert made.mapped_resources == {}
+    made.take(device_class("gpu", "x.io/gpu"))
+    assert made.devices.mapped_resources == {"deviceclass.resource.kubernetes.io/gpu": "gpu", "x.io/gpu": "gpu"}
+    made.take(device_class("gpu", "x.io/other"))
+    assert made.devices.mapped_resources == {"deviceclass.resource.kubernetes.io/gpu": "gpu", "x.io/other": "gpu"}
+    made.drop(device_class("gpu"))
+    made.drop(device_class("gpu"))
+    assert made.devices.mapped_resources == {}
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
@@ -132,21 +132,21 @@ def test_of_several_classes_of_a_resource_the_newest_counts_then_the_first_by_na
     ]
     made = Cluster()
     for index in order:
-        made.set_device_class(classes[index])
+        made.take(classes[index])
     left = []
     for name in "bca":
-        left.append(made.mapped_resources["x.io/y"])
-        made.remove_device_class(name)
+        left.append(made.devices.mapped_resources["x.io/y"])
+        made.drop(device_class(name))
     assert left == ["b", "c", "a"]
-    assert not made.mapped_resources
+    assert not made.devices.mapped_resources
 
 
 def test_a_device_class_costs_no_look_at_the_others() -> None:
     def taking(others: int) -> int:
         made = Cluster()
         for number in range(others):
-            made.set_device_class(device_class(f"c{number}", f"x.io/r{number}"))
-        return calls(lambda: made.set_device_class(device_class("gpu", "x.io/gpu")))
+            made.take(device_class(f"c{number}", f"x.io/r{number}"))
+        return calls(lambda: made.take(device_class("gpu", "x.io/gpu")))
 
     taking(0)  # what is imported with the first
     assert taking(500) == taking(5)
@@ -158,18 +158,18 @@ def test_resources_are_mapped_as_if_all_classes_were_looked_at(seed: int) -> Non
     resources = ("x.io/a", "x.io/b", "deviceclass.resource.kubernetes.io/c1", "")
     known: dict[str, DeviceClass] = {}
     for _ in range(200):
-        mapped, generation = dict(made.mapped_resources), made.mapped_resources.stamp
+        mapped, generation = dict(made.devices.mapped_resources), made.devices.mapped_resources.stamp
         name = f"c{rng.randrange(5)}"
         if rng.random() < 0.3:
             known.pop(name, None)
-            made.remove_device_class(name)
+            made.drop(device_class(name))
         else:
             one = known[name] = device_class(name, rng.choice(resources), f"2026-01-0{rng.randrange(1, 4)}T00:00:00Z")
-            made.set_device_class(one)
+            made.take(one)
         by_name = sorted(known.values(), key=lambda one: one.metadata.name, reverse=True)
         by_name.sort(key=lambda one: one.metadata.creation_timestamp or "")
         stated = {one.spec.extended_resource_name or "": one.metadata.name for one in by_name}
         stated.pop("", None)
         own = {f"deviceclass.resource.kubernetes.io/{name}": name for name in known}
-        assert made.mapped_resources == stated | own
-        assert (made.mapped_resources.stamp > generation) == (made.mapped_resources != mapped)
+        assert made.devices.mapped_resources == stated | own
+        assert (made.devices.mapped_resources.stamp > generation) == (made.devices.mapped_resources != mapped)

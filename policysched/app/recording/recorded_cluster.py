@@ -204,7 +204,7 @@ class RecordedCluster(Cluster):
         self._volumes = RecordedAssumable(change, lambda volume: volume.metadata.name, self.storage.pool.follow)
         self._claims = RecordedAssumable(change, lambda claim: claim.key)
         self.storage.volumes, self.storage.claims = self._volumes, self._claims
-        self.resource_claims: RecordedResourceClaims = RecordedResourceClaims(self.allocated_devices, change)
+        self.resource_claims: RecordedResourceClaims = RecordedResourceClaims(self.devices.allocated, change)
 
     def waiting_members(self) -> list[Pod]:
         """Return the pending members of all pod groups."""

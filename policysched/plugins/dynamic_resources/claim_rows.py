@@ -172,7 +172,7 @@ class ClaimRows:
         asked = asked & self.cluster.nodes.present.data[: self._size]
         if not claims or not asked.any():
             return
-        tables, is_own = self.cluster.devices, self.claims.extended is None
+        tables, is_own = self.cluster.devices.tables, self.claims.extended is None
         answers = (self.claims.allocator(tables) if is_own else Allocator(tables, claims)).answers()
         codes = answers.on_rows(self._size)
         self._reject(asked & (codes == AllocationAnswer.NO), NO_DEVICES)

@@ -87,7 +87,7 @@ class ExtendedRequests:
 
 def asks_for_classes(pod: Pod, cluster: Cluster) -> bool:
     """Return whether a pod requests an extended resource that a device class provides."""
-    mapped, spec = cluster.mapped_resources, pod.spec
+    mapped, spec = cluster.devices.mapped_resources, pod.spec
     if not mapped:
         return False
     for containers in (spec.containers, spec.init_containers):
@@ -104,7 +104,8 @@ def extended_requests(pod: Pod, cluster: Cluster) -> ExtendedRequests | None:
         return None
     amounts = {name: amount for name, amount in incoming_requests(pod).scalars if amount}
     amounts = {name: amount for name, amount in amounts.items() if is_device_resource_name(name)}
-    classes = {name: cluster.mapped_resources[name] for name in amounts if name in cluster.mapped_resources}
+    mapped = cluster.devices.mapped_resources
+    classes = {name: mapped[name] for name in amounts if name in mapped}
     if not classes:
         return None
     claim = cluster.resource_claims.special_claim_of(pod) or _in_memory(pod)

@@ -142,7 +142,7 @@ class PreparedPod:
 
     @staticmethod
     def _stamp_of(cluster: Cluster) -> tuple[int, int, int]:
-        return cluster.resource_claims.stamp, cluster.devices.stamp, cluster.mapped_resources.stamp
+        return cluster.resource_claims.stamp, cluster.devices.tables.stamp, cluster.devices.mapped_resources.stamp
 
     @cached_property
     def shared(self) -> tuple[bytes, Allocator] | None:
@@ -154,7 +154,7 @@ class PreparedPod:
         found = self.claims
         if not isinstance(found, PodClaims) or found.extended is not None or found.is_any_allocated:
             return None
-        allocator = found.allocator(self._cluster.devices)
+        allocator = found.allocator(self._cluster.devices.tables)
         key = allocator.shared_key
         return None if key is None else (key, allocator)
 
@@ -247,7 +247,7 @@ class DynamicResources(
         claims = stated_claims(pod, cluster.resource_claims)
         if isinstance(claims, Status):
             return claims
-        compile_claims([one for one in claims if one.status.allocation is None], cluster.devices)
+        compile_claims([one for one in claims if one.status.allocation is None], cluster.devices.tables)
         return None
 
     def puts_off(self, pod: Pod, cluster: Cluster) -> bool:
@@ -277,7 +277,7 @@ class DynamicResources(
 
     def stamp(self, cluster: Cluster) -> Hashable:
         """Return a value that changes with the extended resources that device classes provide."""
-        return cluster.mapped_resources.stamp
+        return cluster.devices.mapped_resources.stamp
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> Scores:
         """Return the scores of all rows; 0 for a pod without claims."""

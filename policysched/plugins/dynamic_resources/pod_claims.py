@@ -218,7 +218,7 @@ def is_made_for(claim: ResourceClaim, pod: Pod) -> bool:
 
 def request_fault(claim: ResourceClaim, cluster: Cluster) -> Status | None:
     """Return the status of a claim with a missing device class or an unknown type of request; None if it is valid."""
-    known = cluster.devices.classes
+    known = cluster.devices.tables.classes
     for request in claim.spec.devices.requests:
         exactly = request.exactly
         if exactly is not None and exactly.device_class_name in known:

@@ -396,7 +396,7 @@ def refusals_on(found: PodClaims, node: str, cluster: Cluster) -> list[tuple[Res
     row = cluster.nodes.row_of[node]
     asked, _ = _asked_on(found, row, cluster)
     try:
-        refusals = Allocator(cluster.devices, asked).refusals(row) if asked else []
+        refusals = Allocator(cluster.devices.tables, asked).refusals(row) if asked else []
     except AllocationTimeoutError:
         return []
     return [(asked[one.claim], one) for one in refusals]
@@ -424,7 +424,7 @@ def _allocated(found: PodClaims, node: str, cluster: Cluster) -> PodTaking | Sta
     asked, resources = _asked_on(found, row, cluster)
     if not asked:
         return PodTaking((), None, ())
-    allocator = Allocator(cluster.devices, asked) if resources else found.allocator(cluster.devices)
+    allocator = Allocator(cluster.devices.tables, asked) if resources else found.allocator(cluster.devices.tables)
     try:
         got = allocator.allocate(row, share_ids(asked))
     except AllocationError as error:

@@ -58,9 +58,9 @@ def with_devices(wanted: ScoredAmounts, cluster: Cluster) -> DeviceAmounts:
     shape = (len(wanted.resources), cluster.nodes.size)
     total, allocated = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
     for place, resource in enumerate(wanted.resources):
-        name = cluster.mapped_resources.get(resource)
+        name = cluster.devices.mapped_resources.get(resource)
         if name is not None:
-            _count(cluster, cluster.devices.classes[name], total[place], allocated[place])
+            _count(cluster, cluster.devices.tables.classes[name], total[place], allocated[place])
     known = {field.name: getattr(wanted, field.name) for field in fields(ScoredAmounts)}
     return DeviceAmounts(**known, total=total, allocated=allocated)
 
@@ -70,7 +70,7 @@ def _count(cluster: Cluster, device_class: DeviceClass, total: Amounts, allocate
     failed = np.zeros(total.size, np.bool_)
     for one in cluster.objects.of(ResourceSlice).values():
         selected = _SELECTED.of(one, device_class, cel_0_29=cluster.release.selectors_follow_cel_0_29)
-        taken = cluster.allocated_devices.of(PoolId(one.spec.driver, one.spec.pool.name))
+        taken = cluster.devices.allocated.of(PoolId(one.spec.driver, one.spec.pool.name))
         reached = None if one.spec.per_device_node_selection else _reached(one, cluster)
         for device, matches in zip(one.spec.devices, selected, strict=True):
             rows = _reached(device, cluster) if reached is None else reached

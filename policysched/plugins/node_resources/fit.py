@@ -124,7 +124,7 @@ def _node_helps_or_shrank(pod: Pod, change: Change, cluster: Cluster) -> bool:
 
 def _device_class_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
     """Return whether the changed device class provides a resource that the waiting pod requests."""
-    return any(name in cluster.mapped_resources for name in _requested(pod))
+    return any(name in cluster.devices.mapped_resources for name in _requested(pod))
 
 
 def _requested(pod: Pod) -> dict[str, int]:
@@ -148,7 +148,7 @@ def _has_more(pod: Pod, old: Node, new: Node, cluster: Cluster) -> bool:
 
 
 def _delegated(resource: str, amounts: dict[str, int], cluster: Cluster) -> bool:
-    return resource in cluster.mapped_resources and amounts.get(resource, 0) <= 0
+    return resource in cluster.devices.mapped_resources and amounts.get(resource, 0) <= 0
 
 
 def by_name(amounts: Requests | Allocatable) -> dict[str, int]:
@@ -211,7 +211,7 @@ class NodeResourcesFit(
         """Return the filter's state for the pod's requests; pods with equal requests share the state."""
         requests = by_name(incoming_requests(pod))
         wanted = {name: amount for name, amount in requests.items() if amount > 0 and not self._ignores(name)}
-        delegated = frozenset(cluster.mapped_resources.keys() & wanted.keys())
+        delegated = frozenset(cluster.devices.mapped_resources.keys() & wanted.keys())
         asked = shortage_test(cluster.nodes, wanted, delegated)
         return self._verdicts.of(cluster, asked.key, lambda: FitState(asked, asked.keep(cluster)))
 
@@ -250,7 +250,7 @@ class NodeResourcesFit(
     def prepare_score(self, pod: Pod, cluster: Cluster) -> CachedAnswers:
         """Return the scores for the pod's requests, computed when they are read."""
         wanted = prepare_allocation(pod, cluster, self._resources, nonzero=True, pod_level=self._scores_pod_level)
-        if any(name in cluster.mapped_resources for name in wanted.resources):
+        if any(name in cluster.devices.mapped_resources for name in wanted.resources):
             return self._scores.apart(with_devices(wanted, cluster), cluster)
         return self._scores.of(wanted, cluster)
 
@@ -271,11 +271,11 @@ class NodeResourcesFit(
 
     def stamp(self, cluster: Cluster) -> Hashable:
         """Return a value that changes when a resource's device class or a scored device changes."""
-        mapped = cluster.mapped_resources
+        mapped = cluster.devices.mapped_resources
         if mapped:
             for one in self._resources:
                 if one.name in mapped:
-                    return mapped.stamp, cluster.devices_stamp, cluster.allocated_devices.stamp
+                    return mapped.stamp, cluster.devices.objects_stamp, cluster.devices.allocated.stamp
         return mapped.stamp
 
     def _ignores(self, resource: str) -> bool:

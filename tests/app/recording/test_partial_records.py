@@ -159,9 +159,7 @@ def test_every_change_of_the_state_is_recorded(recorded: type, plain: type, unre
 
     A named method reads, is called by another one, or is undone within a simulation.
     """
-    kinds = (
-        "namespace", "device_class", "resource_slice", "device_taint_rule", "workload", "pod_group", "budget", "stored",
-    )  # fmt: skip
+    kinds = ("namespace", "workload", "pod_group", "budget", "stored")
     through_take = {f"{verb}_{kind}" for verb in ("set", "remove") for kind in kinds}
     own = {name for name in public(plain) if name in vars(recorded)}
     assert public(plain) - own == unrecorded | (through_take if plain is Cluster else set())

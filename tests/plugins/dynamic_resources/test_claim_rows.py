@@ -311,7 +311,7 @@ def test_a_special_claim_of_an_earlier_attempt_is_deleted() -> None:
 def test_its_generation_moves_with_the_classes_of_resources() -> None:
     plugin, around = DynamicResources(), world()
     before = plugin.stamp(around)
-    around.set_device_class(device_class("nics", "example.com/nic"))
+    around.take(device_class("nics", "example.com/nic"))
     assert plugin.stamp(around) != before
 
 

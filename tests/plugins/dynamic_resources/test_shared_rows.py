@@ -203,13 +203,13 @@ def test_writing_what_is_in_flight_moves_no_devices() -> None:
     around = two_nodes(of)
     got = allocated(of, "n1", "d1")
     around.resource_claims.begin(got)
-    before = around.allocated_devices.stamp
+    before = around.devices.allocated.stamp
     allocation = got.status.allocation
     assert allocation is not None
     written = changed(got, version="2", allocation=replace(allocation, allocation_timestamp="2026-01-01T00:00:00Z"))
     around.resource_claims.assume(written)
     assert around.resource_claims.end("uid-c")
-    assert around.allocated_devices.stamp == before
+    assert around.devices.allocated.stamp == before
 
 
 def _calls(nodes: int) -> int:

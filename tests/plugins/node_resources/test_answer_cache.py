@@ -53,7 +53,7 @@ class Life:
     def __init__(self, seed: int) -> None:
         self.draw = random.Random(seed)
         self.cluster = cluster(*(node(f"n{number}", allocatable=capacity(self.draw)) for number in range(20)))
-        self.cluster.set_device_class(device_class("tpus", TPU))
+        self.cluster.take(device_class("tpus", TPU))
         self._count = 20
         self._pods: list[str] = []
 
@@ -157,7 +157,7 @@ def test_pods_share_where_they_fit_unless_device_classes_say_otherwise() -> None
     made, plugin = cluster(node()), NodeResourcesFit()
     first = plugin.prepare_filter(pod("a", requests={TPU: "1"}), made)
     assert plugin.prepare_filter(pod("b", requests={TPU: "1"}), made) is first
-    made.set_device_class(device_class("tpus", TPU))
+    made.take(device_class("tpus", TPU))
     other = plugin.prepare_filter(pod("b", requests={TPU: "1"}), made)
     assert other is not first
     assert plugin.filter(first, slice(0, 1)).tolist() != plugin.filter(other, slice(0, 1)).tolist() == [0]

@@ -24,7 +24,7 @@ GPU = "example.com/gpu"
 
 
 def with_class(state: Cluster, resource: str = GPU) -> Cluster:
-    state.set_device_class(device_class("gpus", resource))
+    state.take(device_class("gpus", resource))
     return state
 
 

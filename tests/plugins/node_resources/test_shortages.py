@@ -65,7 +65,7 @@ def test_a_resource_that_a_node_begins_to_have_is_no_longer_short() -> None:
 @pytest.mark.parametrize("count", [3, len(NAMES)])
 def test_resources_of_device_classes_are_short_only_where_nodes_have_some(count: int) -> None:
     state = cluster(node())
-    state.set_device_class(device_class("gpus", NAMES[1]))
+    state.take(device_class("gpus", NAMES[1]))
     requests = dict.fromkeys(NAMES[:count], "2")
     assert asked(state, requests) == unresolvable(*insufficient(*(one for one in requests if one != NAMES[1])))
     state.set_node(node(allocatable={NAMES[1]: "1"}))
