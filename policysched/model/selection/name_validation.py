@@ -80,11 +80,6 @@ def is_prefixed_native_resource(name: str) -> bool:
     return _NATIVE in name
 
 
-def is_native_resource(name: str) -> bool:
-    """Return whether Kubernetes itself defines a resource: its name has no prefix, or the prefix `kubernetes.io/`."""
-    return "/" not in name or is_prefixed_native_resource(name)
-
-
 def is_huge_page_resource(name: str) -> bool:
     """Return whether a resource is huge pages of a size."""
     return name.startswith("hugepages-")

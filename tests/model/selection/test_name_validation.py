@@ -7,7 +7,6 @@ from policysched.model.selection.name_validation import (
     is_extended_resource_name,
     is_label_name,
     is_label_value,
-    is_native_resource,
     is_pod_level_resource,
     is_qualified_name,
     is_scalar_resource_name,
@@ -39,12 +38,6 @@ from policysched.model.selection.name_validation import (
 )
 def test_resource_name_is_sorted_into_its_kind(name: str, extended: bool, scalar: bool) -> None:
     assert (is_extended_resource_name(name), is_scalar_resource_name(name)) == (extended, scalar)
-
-
-def test_native_resources_have_no_prefix_or_kubernetes_own() -> None:
-    assert is_native_resource("memory")
-    assert is_native_resource("foo.kubernetes.io/bar")
-    assert not is_native_resource("foo.io/bar")
 
 
 def test_device_resources_are_extended_or_name_a_device_class() -> None:
