@@ -176,19 +176,10 @@ class KeptSlice:
         return np.arange(self.start, self.start + len(self.devices), dtype=np.int32)
 
     @property
-    def is_selective(self) -> bool:
-        """Whether a node selector, of the slice or of single devices, decides which nodes can use the slice."""
-        return not (self.everywhere or self.local_to or self.says_nothing)
-
-    @property
     def says_nothing(self) -> bool:
         """Whether the slice has no field that states nodes, so that no node can use it."""
         tied = self.local_to or self.everywhere
         return not tied and self.selector is None and self.device_nodes is None
-
-    def is_reached_from(self, name: str, labels: Mapping[str, str]) -> bool:
-        """Return whether a node can use the slice."""
-        return self.reached_from(name, labels) is not None
 
     def reached_from(self, name: str, labels: Mapping[str, str]) -> int | None:
         """Return the devices with own node selection that a node can use, as bit set; None if it cannot use the slice.
