@@ -8,7 +8,7 @@ from policysched.cli.flags.decisions import DryRunFlags, PlanFlags, WhyFlags
 from policysched.cli.flags.policies import TranslateFlags
 from policysched.cli.flags.shared import ClusterAccess
 from policysched.cli.output import print_left_out
-from policysched.model.release import AUTO
+from policysched.model.release_choice import AUTO
 
 ClusterFlags = DryRunFlags | WhyFlags | PlanFlags | TranslateFlags
 """The flags of a command that evaluates a cluster with policies and a configuration."""

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 from policysched.model.decode import decode_pod
 from policysched.model.defaults import fill_pod, priority_classes
 from policysched.model.objects import Pod
-from policysched.model.release import AUTO, release_named
+from policysched.model.release_choice import AUTO, release_named
 
 Object: TypeAlias = dict[str, Any]
 PROFILE: Final = "default-scheduler"

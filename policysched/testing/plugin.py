@@ -10,7 +10,7 @@ from policysched.app.plugins.factories import CheckedFactory, stated_name
 from policysched.framework.out_of_tree.handle import PluginHandle
 from policysched.framework.registry import PluginRegistry
 from policysched.model.decode import decode_node
-from policysched.model.release import AUTO, release_named
+from policysched.model.release_choice import AUTO, release_named
 from policysched.plugins.arguments import API_VERSION
 from policysched.state.cluster import Cluster
 from policysched.testing.objects import PROFILE, Object, read_pod

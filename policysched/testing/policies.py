@@ -10,7 +10,7 @@ from policysched.app.policy_tests.reading import find_files, take_tests
 from policysched.app.policy_tests.running import PolicyTestOptions
 from policysched.app.policy_tests.suite import PolicyTestRun, RunChoices, run_files, run_value
 from policysched.errors import UsageError
-from policysched.model.release import AUTO, release_named
+from policysched.model.release_choice import AUTO, release_named
 
 
 def run(

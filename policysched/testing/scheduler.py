@@ -15,7 +15,8 @@ from policysched.framework.out_of_tree.handle import PluginHandle
 from policysched.framework.registry import PluginRegistry
 from policysched.model.decode import decode_node
 from policysched.model.defaults import implied_namespace
-from policysched.model.release import AUTO, DEFAULT, Release, release_named
+from policysched.model.release import DEFAULT, Release
+from policysched.model.release_choice import AUTO, release_named
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.observer import Attempt, AttemptResult, Observer
 from policysched.schedule.queue.queued_pod import QueuedPod

@@ -9,17 +9,8 @@ from pathlib import Path
 import pytest
 
 from policysched.errors import UsageError
-from policysched.model.release import (
-    DEFAULT,
-    RELEASES,
-    V1_36,
-    V1_37,
-    V1_38,
-    Release,
-    first_accepted,
-    release_named,
-    release_of_server,
-)
+from policysched.model.release import DEFAULT, RELEASES, V1_36, V1_37, V1_38, Release
+from policysched.model.release_choice import first_accepted, release_named, release_of_server
 
 PACKAGE = Path(__file__).parents[2] / "policysched"
 COMPARISON = re.compile(r"V1_\d\d|release\.(version|minor|is_preview) *(==|!=|<|>|in)")

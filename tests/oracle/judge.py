@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import policysched
-from policysched.model.release import AUTO
+from policysched.model.release_choice import AUTO
 
 from .casefiles import read_case
 from .compare import differences

@@ -21,7 +21,8 @@ from policysched.app.configuration.reading import (
 from policysched.app.configuration.validation import faults
 from policysched.errors import UsageError
 from policysched.framework.registry import PluginRegistry
-from policysched.model.release import AUTO, Release, release_named
+from policysched.model.release import Release
+from policysched.model.release_choice import AUTO, release_named
 from policysched.reading.documents import Document, Object
 from policysched.reading.files import shown
 from policysched.reading.folders import empty

@@ -23,7 +23,7 @@ from policysched.app.clock import SystemClock
 from policysched.app.daemon_threads import unless
 from policysched.errors import PolicyschedError, UsageError
 from policysched.model.policy import API_GROUP, PLURAL
-from policysched.model.release import AUTO, release_named
+from policysched.model.release_choice import AUTO, release_named
 from policysched.reading.documents import Document
 from policysched.reading.loading import load
 from policysched.sandbox import Sandbox, load_rank, sandbox_nodes

@@ -51,7 +51,8 @@ from policysched.model.defaults import PriorityClasses, implied_namespace
 from policysched.model.kinds import FINISHED, POD_GROUPS, PODS, POLICIES, kind_of
 from policysched.model.objects import Node, Pod
 from policysched.model.policy import KIND, PolicyKey
-from policysched.model.release import AUTO, Release, release_named
+from policysched.model.release import Release
+from policysched.model.release_choice import AUTO, release_named
 from policysched.model.requests import amounts_in_use
 from policysched.reading.documents import of_kind
 from policysched.rules.compile.policy import CompiledPolicy

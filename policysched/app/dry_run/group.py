@@ -20,7 +20,7 @@ from policysched.app.files.group_members import group_named_by, pending_members,
 from policysched.errors import UsageError
 from policysched.framework.registry import PluginRegistry
 from policysched.model.policy import KIND
-from policysched.model.release import AUTO, release_named
+from policysched.model.release_choice import AUTO, release_named
 from policysched.reading.documents import of_kind
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.record import Observe, Record

@@ -24,7 +24,7 @@ from policysched.framework.registry import PluginRegistry
 from policysched.model.decode import ObjectError
 from policysched.model.kinds import KINDS
 from policysched.model.policy import KIND, PolicyKey
-from policysched.model.release import AUTO, release_named, release_of_server
+from policysched.model.release_choice import AUTO, release_named, release_of_server
 from policysched.reading.documents import Document, Object
 from policysched.reading.files import shown
 from policysched.reading.folders import empty

@@ -42,7 +42,8 @@ from policysched.metric_sources.table import as_table
 from policysched.metric_sources.table_answers import answers
 from policysched.model.kinds import POD_GROUPS, kind_of
 from policysched.model.policy import KIND, PolicyKey, PolicySpec
-from policysched.model.release import AUTO, Release, release_named
+from policysched.model.release import Release
+from policysched.model.release_choice import AUTO, release_named
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.state.cluster import Cluster

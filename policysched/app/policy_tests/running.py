@@ -41,7 +41,7 @@ from policysched.language.checking.compile import compile_expression
 from policysched.language.ir.types import DURATION
 from policysched.language.messages.suggestions import did_you_mean
 from policysched.model.policy import KIND
-from policysched.model.release import AUTO
+from policysched.model.release_choice import AUTO
 from policysched.reading.documents import Document
 from policysched.reading.loading import load
 from policysched.rules.plugin.active_policy import ActivePolicy

@@ -24,7 +24,8 @@ from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry
 from policysched.model.objects import PersistentVolume, Pod
 from policysched.model.policy import Policy
-from policysched.model.release import AUTO, RELEASES, Release, release_named, with_pod_groups
+from policysched.model.release import RELEASES, Release, with_pod_groups
+from policysched.model.release_choice import AUTO, release_named
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.engine import Engine

@@ -30,7 +30,8 @@ from policysched.errors import UsageError
 from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry
 from policysched.model.policy import KIND
-from policysched.model.release import AUTO, Release
+from policysched.model.release import Release
+from policysched.model.release_choice import AUTO
 from policysched.reading.documents import of_kind
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.policy_set.policy_set import PolicySet

@@ -35,7 +35,8 @@ from policysched.extenders.settings import shown_url
 from policysched.framework.extender import EXTENDER
 from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry
-from policysched.model.release import AUTO, Release, first_accepted
+from policysched.model.release import Release
+from policysched.model.release_choice import AUTO, first_accepted
 from policysched.plugins.arguments import Fault
 from policysched.reading.documents import read
 from policysched.reading.files import as_text, read_bytes

@@ -41,7 +41,8 @@ from policysched.kube.connection import Connection
 from policysched.kube.election.presence import LeasePlaces, Place, PresenceWatch
 from policysched.kube.transport import Pacing, Transport
 from policysched.metric_sources.counters import SourceCounters
-from policysched.model.release import Release, first_accepted
+from policysched.model.release import Release
+from policysched.model.release_choice import first_accepted
 from policysched.reading.files import read_bytes
 
 log = logging.getLogger(__name__)

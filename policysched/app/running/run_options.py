@@ -16,7 +16,8 @@ from policysched.app.running.metric_options import NO_METRICS, MetricOptions
 from policysched.app.serving.options import ServingOptions
 from policysched.framework.registry import PluginRegistry
 from policysched.klog import Verbosity
-from policysched.model.release import AUTO, Release
+from policysched.model.release import Release
+from policysched.model.release_choice import AUTO
 
 NOT_SERVED: Final = ServingOptions(port=0)
 RECORD_LIMIT: Final = 256 * 1024 * 1024

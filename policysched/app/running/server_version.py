@@ -15,7 +15,8 @@ from prometheus_client import CollectorRegistry, Gauge
 
 from policysched.errors import ConnectionProblemError
 from policysched.kube.transport import Pacing, Retry, Transport
-from policysched.model.release import AUTO, Release, release_named, release_of_server, skew_warning
+from policysched.model.release import Release
+from policysched.model.release_choice import AUTO, release_named, release_of_server, skew_warning
 
 log = logging.getLogger(__name__)
 CHECK_EVERY: Final = 300.0

@@ -49,7 +49,8 @@ from policysched.model.kinds import FINISHED, POD_GROUPS, kind_of
 from policysched.model.objects import Pod, PodGroup
 from policysched.model.pod_requirements import is_static
 from policysched.model.policy import KIND
-from policysched.model.release import AUTO, Release, release_named
+from policysched.model.release import Release
+from policysched.model.release_choice import AUTO, release_named
 from policysched.reading.documents import metadata_of
 from policysched.reading.folders import listed
 from policysched.schedule.cycle.decision import Decision, drawn

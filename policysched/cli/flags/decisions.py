@@ -23,7 +23,7 @@ from policysched.cli.flags.shared import (
     WithoutPolicy,
     kube_version_option,
 )
-from policysched.model.release import AUTO
+from policysched.model.release_choice import AUTO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

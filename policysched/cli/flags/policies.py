@@ -20,7 +20,7 @@ from policysched.cli.flags.shared import (
     Plugin,
     PoliciesToTry,
 )
-from policysched.model.release import AUTO
+from policysched.model.release_choice import AUTO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

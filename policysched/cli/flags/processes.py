@@ -11,7 +11,8 @@ import typer
 from policysched.cli.flags.base import Flags
 from policysched.cli.flags.sections import RunFlags
 from policysched.cli.flags.shared import ClusterAccess, kube_version_option
-from policysched.model.release import AUTO, DEFAULT
+from policysched.model.release import DEFAULT
+from policysched.model.release_choice import AUTO
 
 __all__ = ["DemoFlags", "RunFlags", "SandboxFlags", "WebhookFlags"]
 

@@ -36,7 +36,7 @@ from policysched.cli.flags.values import (
     choice,
     whole,
 )
-from policysched.model.release import AUTO, KUBE_VERSIONS
+from policysched.model.release_choice import AUTO, KUBE_VERSIONS
 
 _NO_HTTP2: Final = "HTTP/2 is not served"
 _AT_ONCE: Final = "log lines are not buffered"

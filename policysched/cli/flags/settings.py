@@ -12,7 +12,7 @@ import typer
 from policysched.cli.flags.base import Flags, completed_by
 from policysched.cli.flags.formats import TableFormat, TextFormat
 from policysched.cli.flags.shared import KubeVersion, ListOutput, Plugin, TextOutput
-from policysched.model.release import AUTO
+from policysched.model.release_choice import AUTO
 
 
 class Shell(enum.StrEnum):

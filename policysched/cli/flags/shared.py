@@ -10,7 +10,8 @@ import typer
 
 from policysched.cli.flags.base import Flags
 from policysched.cli.flags.formats import OutputFormat, TableFormat, TextFormat
-from policysched.model.release import AUTO, DEFAULT, KUBE_VERSIONS
+from policysched.model.release import DEFAULT
+from policysched.model.release_choice import AUTO, KUBE_VERSIONS
 
 Output: TypeAlias = Annotated[
     OutputFormat,

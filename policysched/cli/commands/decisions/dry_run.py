@@ -15,7 +15,8 @@ from policysched.cli.flags.formats import OutputFormat
 from policysched.cli.output import FAILED
 from policysched.cli.reports import print_report
 from policysched.cli.rich_output import print_notes, working
-from policysched.model.release import release_named, with_pod_groups
+from policysched.model.release import with_pod_groups
+from policysched.model.release_choice import release_named
 
 
 def dry_run(flags: DryRunFlags) -> int:

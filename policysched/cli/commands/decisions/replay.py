@@ -15,7 +15,7 @@ from policysched.cli.output import INTERRUPTED, print_text
 from policysched.cli.reports import print_plan, print_report, refuse_broken
 from policysched.cli.rich_output import working
 from policysched.framework.registry import PluginRegistry
-from policysched.model.release import AUTO
+from policysched.model.release_choice import AUTO
 from policysched.reading.loading import load_one
 
 

@@ -17,7 +17,8 @@ from policysched.cli.formats import markdown_table, placed_error, print_document
 from policysched.cli.output import count, print_command, print_error, print_json, print_lines, print_text
 from policysched.cli.rich_output import print_finding, working
 from policysched.errors import UsageError
-from policysched.model.release import AUTO, DEFAULT, Release, first_accepted
+from policysched.model.release import DEFAULT, Release
+from policysched.model.release_choice import AUTO, first_accepted
 from policysched.reading.files import STDIN, shown
 from policysched.visible import visible
 

@@ -23,7 +23,7 @@ from policysched.cli.formats import markdown_table, markdown_text, placed_error,
 from policysched.cli.output import INTERRUPTED, count, print_command, print_error, print_json, print_text
 from policysched.cli.rich_output import print_finding, working
 from policysched.errors import UsageError
-from policysched.model.release import release_named
+from policysched.model.release_choice import release_named
 from policysched.reading.positions import SourcePosition
 from policysched.visible import visible
 

@@ -29,7 +29,7 @@ from policysched.cli.flags.sections import (
 from policysched.cli.log_setup import log_as
 from policysched.cli.version import print_version
 from policysched.errors import UsageError
-from policysched.model.release import AUTO, first_accepted
+from policysched.model.release_choice import AUTO, first_accepted
 from policysched.reading.durations import nanoseconds
 
 log = logging.getLogger(__name__)

@@ -14,7 +14,8 @@ from policysched.cli.output import print_error
 from policysched.cli.rich_output import print_parts, working
 from policysched.errors import UsageError
 from policysched.framework.registry import PluginRegistry
-from policysched.model.release import Release, release_named
+from policysched.model.release import Release
+from policysched.model.release_choice import release_named
 from policysched.reading.files import read_text
 
 
