@@ -267,12 +267,12 @@ async def test_nodes_and_namespaces_are_read_for_a_check(
         return await request(self, method, path, *given, **named)
 
     monkeypatch.setattr(Transport, "request", counted)
-    assert (await read_nodes(["live"], kubeconfig)).nodes.count == 3
+    assert (await read_nodes(["live"], kubeconfig)).cluster.nodes.count == 3
     discovery = {"/apis", "/apis/scheduling.k8s.io/v1beta1"}
     listed = {"/api/v1/nodes", "/api/v1/namespaces"}
     assert {path.partition("?")[0] for path in asked} == listed | discovery
     asked.clear()
-    assert (await read_nodes(["live"], kubeconfig, release=DEFAULT)).nodes.count == 3
+    assert (await read_nodes(["live"], kubeconfig, release=DEFAULT)).cluster.nodes.count == 3
     assert {path.partition("?")[0] for path in asked} == listed
 
 
@@ -287,10 +287,9 @@ async def test_check_without_the_right_to_list_namespaces_leaves_them_out(
         return await request(self, method, path, *rest, **more)
 
     monkeypatch.setattr(Transport, "request", refusing)
-    notes: list[str] = []
-    cluster = await read_nodes(["live"], kubeconfig, notes=notes)
-    assert (cluster.nodes.count, cluster.namespaces) == (3, {})
-    assert [note.partition(": ")[0] for note in notes] == ["labels of namespaces are not checked"]
+    read = await read_nodes(["live"], kubeconfig)
+    assert (read.cluster.nodes.count, read.cluster.namespaces) == (3, {})
+    assert [note.partition(": ")[0] for note in read.notes] == ["labels of namespaces are not checked"]
 
 
 @pytest.mark.parametrize("serves", [True, False])
@@ -304,7 +303,7 @@ async def test_placement_rules_have_an_effect_where_pod_groups_are_served(
         return answer if serves or not path.startswith("/apis") else answer.replace(b"podgroups", b"others")
 
     monkeypatch.setattr(Transport, "request", discovered)
-    cluster = await read_nodes(["live"], kubeconfig)
+    cluster = (await read_nodes(["live"], kubeconfig)).cluster
     rules = {"filters": [{"name": "a", "require": "placement.size > 1"}]}
     policy = compile_policy(decode_policy(_policy("node.ready") | {"spec": {"placement": rules}})).policy
     assert policy is not None
@@ -375,7 +374,7 @@ async def test_check_logs_what_is_left_out(
     kubeconfig: Path, served: dict[str, list[bytes]], caplog: pytest.LogCaptureFixture
 ) -> None:
     served["nodes"] = [GOOD_NODE, b"1"]
-    assert (await read_nodes(["live"], kubeconfig)).nodes.count == 1
+    assert (await read_nodes(["live"], kubeconfig)).cluster.nodes.count == 1
     assert caplog.messages == ['left out: node "": expected object, got int']
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from policysched.app.checking.check import FindAbsent, findings
 from policysched.app.checking.cluster_fields import cluster_warnings
@@ -31,14 +31,23 @@ _READ: Final[Mapping[str, ApiKind[Any]]] = {one.kind: one for one in (NODES, NAM
 Object = dict[str, Any]
 
 
+class CheckedCluster(NamedTuple):
+    """The cluster that policies are checked against."""
+
+    cluster: Cluster
+    """The nodes and namespaces of the files and of the live cluster."""
+    pods: Sequence[Mapping[str, Any]]
+    """The pods of the files."""
+    notes: Sequence[str]
+    """Notes about ignored files, misspelt fields and a missing right to list namespaces."""
+
+
 async def read_nodes(
     names: Sequence[str],
     kubeconfig: Path | None = None,
     context: str | None = None,
-    pods: list[Mapping[str, Any]] | None = None,
-    notes: list[str] | None = None,
     release: Release | None = None,
-) -> Cluster:
+) -> CheckedCluster:
     """Read the nodes and namespaces of files, folders and, for `live`, of the kubeconfig's cluster.
 
     Without stated feature gates, pods are scheduled by pod groups and topology, unless the live API server serves no
@@ -48,20 +57,16 @@ async def read_nodes(
         names: Files, folders and `live`.
         kubeconfig: The kubeconfig of the live cluster.
         context: The context of the kubeconfig.
-        pods: Receives the pods of the files and folders.
-        notes: Receives notes about ignored files, misspelt fields and a missing right to list namespaces.
         release: The release with the feature gates that are stated.
 
     Raises:
         PolicyschedError: a file or the cluster is unusable, or there is no node.
     """
-    files = [one for one in names if one != LIVE]
+    files, live = [one for one in names if one != LIVE], LIVE in names
+    notes: list[str] = []
     loaded = load_cluster(files, notes)
     documents = [one for one in loaded if one.object["kind"] in _READ]
-    if pods is not None:
-        pods += [one.object for one in loaded if one.object["kind"] == "Pod"]
     refuse_twins(documents)
-    live = LIVE in names
     if release is None:
         release = await _release(kubeconfig, context) if live else GROUPED
     cluster = nodes_of(await _live(kubeconfig, context, notes) if live else (), release)
@@ -74,9 +79,8 @@ async def read_nodes(
         raise UsageError(
             f"no Node in {', '.join(names)}; --cluster needs nodes, such as the output of `kubectl get nodes -o json`"
         )
-    if notes is not None:
-        notes += cluster_warnings(files)
-    return cluster
+    pods = [one.object for one in loaded if one.object["kind"] == "Pod"]
+    return CheckedCluster(cluster, pods, (*notes, *cluster_warnings(files)))
 
 
 def nodes_of(nodes: Iterable[Object], release: Release = DEFAULT) -> Cluster:
@@ -100,7 +104,7 @@ def _take(cluster: Cluster, raw: Mapping[str, Any]) -> None:
     cluster.take(_READ[raw["kind"]].decode(fill(raw, PriorityClasses())))
 
 
-async def _live(kubeconfig: Path | None, context: str | None, notes: list[str] | None) -> list[Object]:
+async def _live(kubeconfig: Path | None, context: str | None, notes: list[str]) -> list[Object]:
     """List the nodes of a live cluster and, if the API server permits it, the namespaces."""
     from policysched.app.dry_run.live_cluster import read_cluster  # noqa: PLC0415 - aiohttp takes 200 ms
 
@@ -108,8 +112,7 @@ async def _live(kubeconfig: Path | None, context: str | None, notes: list[str] |
     try:
         return nodes + await read_cluster(kubeconfig, context, kinds=(NAMESPACES,))
     except ConnectionProblemError as error:
-        if notes is not None:
-            notes.append(f"labels of namespaces are not checked: {error}")
+        notes.append(f"labels of namespaces are not checked: {error}")
         return nodes
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from policysched.app.checking.check import FindAbsent
@@ -28,9 +28,8 @@ _CEL: Final = "CEL"
 
 def check(flags: CheckFlags) -> int:
     """Check policies and print the findings; return the exit code."""
-    pods: list[Mapping[str, Any]] = []
     release = _release(flags.feature_gates or [])
-    find_absent = _find_absent(flags, release, pods) if flags.cluster or release else None
+    find_absent, pods = _read_cluster(flags, release) if flags.cluster or release else (None, ())
     found = check_files(flags.files, find_absent, lenient=flags.allow_none)
     if not (found.policies or found.selecting or found.problems or flags.allow_none):
         _print_ignored(found)
@@ -42,7 +41,7 @@ def check(flags: CheckFlags) -> int:
     return int(bool(found.errors or (flags.warnings_as_errors and found.warnings)))
 
 
-def _print_unselected(found: CheckedPolicies, pods: list[Mapping[str, Any]]) -> None:
+def _print_unselected(found: CheckedPolicies, pods: Sequence[Mapping[str, Any]]) -> None:
     """Print a note about each policy whose selection matches no pod of the cluster's files."""
     for note in unselected(found.documents, pods):
         print_text(f"note: {note}", stderr=True)
@@ -58,8 +57,8 @@ def _release(gates: list[str]) -> Release | None:
     return first_accepted(AUTO, lambda release: apply_gates(given, release=release)) if given else None
 
 
-def _find_absent(flags: CheckFlags, release: Release | None, pods: list[Mapping[str, Any]]) -> FindAbsent:
-    """Return a function that finds values missing on the nodes of --cluster; append the pods of its files to `pods`."""
+def _read_cluster(flags: CheckFlags, release: Release | None) -> tuple[FindAbsent, Sequence[Mapping[str, Any]]]:
+    """Return a function that finds values missing on the nodes of --cluster, and the pods of its files."""
     from policysched.app.checking.nodes import (  # noqa: PLC0415 - NumPy and asyncio take 130 ms
         absent_on,
         nodes_of,
@@ -68,13 +67,12 @@ def _find_absent(flags: CheckFlags, release: Release | None, pods: list[Mapping[
     from policysched.cli.event_loop import wait_for  # noqa: PLC0415 - as above
 
     if not flags.cluster:
-        return absent_on(nodes_of((), release or DEFAULT))
-    access, notes = flags.access, list[str]()
+        return absent_on(nodes_of((), release or DEFAULT)), ()
     with working("reading the nodes"):
-        nodes = wait_for(read_nodes(flags.cluster, access.kubeconfig, access.context, pods, notes, release))
-    for note in notes:
+        read = wait_for(read_nodes(flags.cluster, flags.access.kubeconfig, flags.access.context, release))
+    for note in read.notes:
         print_text(f"note: {note}", stderr=True)
-    return absent_on(nodes)
+    return absent_on(read.cluster), read.pods
 
 
 def _print(found: CheckedPolicies, output: CheckFormat) -> None:
