@@ -110,20 +110,18 @@ ANY_CHANGE = tuple(Hint(resource, Action.ALL) for resource in Resource if resour
 class SizedState:
     """Data that a plugin prepared for a pod, and that reports its memory, so that caches can be limited.
 
-    The cache of pod classes estimates its memory; the memory of other states follows from the size of the pod. What
-    several classes share is counted for each of them.
+    The memory of data of other classes is estimated from the size of the pod alone. Data that several pod classes share
+    is counted for each of these classes.
     """
 
     __slots__ = ()
 
-    @property
-    def arrays(self) -> int:
-        """Number of arrays in the data that have one element per node."""
-        return 0
+    def memory(self, rows: int) -> int:  # noqa: ARG002 - for subclasses
+        """Estimate the memory of the data, without the part that grows with the pod; 0 by default. Units: bytes.
 
-    @property
-    def nbytes(self) -> int:
-        """Memory of the data without arrays that have one element per node. Units: bytes."""
+        Args:
+            rows: Number of elements of each array with one element per node.
+        """
         return 0
 
 

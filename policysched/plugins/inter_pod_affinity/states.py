@@ -108,15 +108,10 @@ class RequiredState(SizedState):
         """Return whether a placed pod is counted in any of the sums."""
         return any(sums.counts(placed) for sums in (*self._near, *self._away, *self._repelling))
 
-    @property
-    def arrays(self) -> int:
-        """Number of arrays in the state with one element per node."""
-        return len(self._near) + len(self._away) + len(self._repelling)
-
-    @property
-    def nbytes(self) -> int:
-        """The memory of matching terms of placed pods and of pod counters (numbers by node). Units: bytes."""
-        return self._existing.nbytes + sum(one.nbytes for one in (*self._near, *self._away, *self._repelling))
+    def memory(self, rows: int) -> int:
+        """Estimate the memory of the state, whose arrays have `rows` elements. Units: bytes."""
+        sums = sum(one.memory(rows) for one in (*self._near, *self._away, *self._repelling))
+        return self._existing.nbytes + sums
 
     def codes(self, rows: Rows) -> Codes:
         """Return the reason codes of nodes; of several reasons, the reason that kube-scheduler reports."""
@@ -228,15 +223,9 @@ class PreferredState(SizedState):
             scores += sums.of(rows)
         return scores
 
-    @property
-    def arrays(self) -> int:
-        """Number of arrays in the state with one element per node."""
-        return len(self._sums)
-
-    @property
-    def nbytes(self) -> int:
-        """The memory of matching terms of placed pods and of pod counters (numbers by node). Units: bytes."""
-        return self._existing.nbytes + sum(one.nbytes for one in self._sums)
+    def memory(self, rows: int) -> int:
+        """Estimate the memory of the state, whose arrays have `rows` elements. Units: bytes."""
+        return self._existing.nbytes + sum(one.memory(rows) for one in self._sums)
 
     @property
     def idle(self) -> bool:

@@ -17,6 +17,7 @@ from policysched.framework import NO_ROWS, ChangedRow, ChangedRows, Cluster, Mas
 from policysched.state.domain_sums import SharedSums, Sums
 from policysched.state.placed.counter import PodCounter
 from policysched.state.placed.pods import PlacedPod
+from policysched.state.tables.columns import memory_of
 from policysched.state.tables.domains import NO_DOMAIN, Domains
 
 
@@ -86,10 +87,9 @@ class WeightedSums:
         # reading the scores of all rows takes less time than finding those that changed
         return slice(0, domains.size) if np.count_nonzero(before != self._sums) else NO_ROWS
 
-    @property
-    def nbytes(self) -> int:
-        """The memory of the pod counters (numbers of pods by node). Units: bytes."""
-        return sum(part.counter.nbytes for part in self._parts)
+    def memory(self, rows: int) -> int:
+        """Estimate the memory of the sums, an array with `rows` elements, and of the pod counters. Units: bytes."""
+        return memory_of(1, rows) + sum(part.counter.nbytes for part in self._parts)
 
     def of(self, rows: Rows) -> Sums:
         """Return the sum of each node's topology domain; 0 for nodes without the topology label.

@@ -63,7 +63,7 @@ from policysched.plugins.node_resources.answer_cache import CachedAnswers
 from policysched.plugins.node_resources.device_amounts import with_devices
 from policysched.plugins.node_resources.placement_score import placement_scores
 from policysched.plugins.node_resources.shortages import Shortage, ShortageTest, shortage_test
-from policysched.state.tables.columns import RowNumbers
+from policysched.state.tables.columns import RowNumbers, memory_of
 
 NATIVE: Final = ("cpu", "memory", "ephemeral-storage")
 """The resources that every node has, such as cpu and memory."""
@@ -81,10 +81,9 @@ class FitState(SizedState):
     requested: ShortageTest
     kept: CachedAnswers
 
-    @property
-    def arrays(self) -> int:
-        """Memory of the state, as a number of arrays over all nodes: codes, scores, one bit per requested resource."""
-        return 1 + len(self.requested.resources) // RESOURCES_PER_ARRAY
+    def memory(self, rows: int) -> int:
+        """Estimate the memory of codes, scores and one bit per requested resource. Units: bytes."""
+        return memory_of(1 + len(self.requested.resources) // RESOURCES_PER_ARRAY, rows)
 
 
 def _pod_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:

@@ -19,7 +19,7 @@ from policysched.model.objects import Pod
 from policysched.model.pod_requirements import container_count, pod_images
 from policysched.plugins.bases import ScoresInRange
 from policysched.plugins.columns import row_count
-from policysched.state.tables.columns import from_floats
+from policysched.state.tables.columns import from_floats, memory_of
 from policysched.state.tables.nodes import NodeTable
 
 MEBIBYTE = 1024 * 1024
@@ -34,10 +34,9 @@ class ImageScores(SizedState):
     nodes: NodeTable
     scores: Scores | None
 
-    @property
-    def arrays(self) -> int:
-        """Number of arrays in the state with one element per node."""
-        return 1
+    def memory(self, rows: int) -> int:
+        """Estimate the memory of the state, whose arrays have `rows` elements. Units: bytes."""
+        return memory_of(1, rows)
 
 
 class ImageLocality(ScoresInRange, ScorePlugin[ImageScores], Incremental[ImageScores]):

@@ -31,6 +31,7 @@ from policysched.plugins.pod_topology_spread.constraints import ARRAYS_PER_CONST
 from policysched.plugins.pod_topology_spread.rows import CountedRows
 from policysched.state.domain_sums import CounterSums
 from policysched.state.placed.pods import PlacedPod
+from policysched.state.tables.columns import memory_of
 from policysched.state.tables.domains import NO_DOMAIN
 from policysched.state.tables.nodes import NodeTable
 
@@ -205,15 +206,10 @@ class HardState(SizedState):
         self._verdicts: list[DomainVerdicts] = []
         self._stamp = -1
 
-    @property
-    def arrays(self) -> int:
-        """Number of arrays in the state with one element per node."""
-        return ARRAYS_PER_CONSTRAINT * len(self._verdicts)
-
-    @property
-    def nbytes(self) -> int:
-        """The memory of the pod counters (numbers of pods by node). Units: bytes."""
-        return sum(one.counter.nbytes for one in self._verdicts)
+    def memory(self, rows: int) -> int:
+        """Estimate the memory of the state, whose arrays have `rows` elements. Units: bytes."""
+        of_constraint = memory_of(ARRAYS_PER_CONSTRAINT, rows)
+        return sum(of_constraint + one.counter.nbytes for one in self._verdicts)
 
     def counts(self, placed: PlacedPod) -> bool:
         """Return whether an evaluated constraint counts a pod."""

@@ -24,7 +24,7 @@ from policysched.plugins.pod_topology_spread.constraints import ARRAYS_PER_CONST
 from policysched.plugins.pod_topology_spread.rows import CountedRows, Labelled
 from policysched.state.domain_sums import CounterSums
 from policysched.state.placed.counter import PodCounter
-from policysched.state.tables.columns import quotients
+from policysched.state.tables.columns import memory_of, quotients
 from policysched.state.tables.domains import NO_DOMAIN
 
 Floats = NDArray[np.float64]
@@ -171,15 +171,10 @@ class SoftState(SizedState):
         """Whether scores are within 0 to 100: false for a maxSkew below 1, which API servers reject."""
         self._labelled = Labelled(labels, cluster)
 
-    @property
-    def arrays(self) -> int:
-        """Number of arrays in the state with one element per node."""
-        return ARRAYS_PER_CONSTRAINT * len(self._soft)
-
-    @property
-    def nbytes(self) -> int:
-        """The memory of the pod counters (numbers of pods by node). Units: bytes."""
-        return sum(one.counter.nbytes for one in self._soft)
+    def memory(self, rows: int) -> int:
+        """Estimate the memory of the state, whose arrays have `rows` elements. Units: bytes."""
+        of_constraint = memory_of(ARRAYS_PER_CONSTRAINT, rows)
+        return sum(of_constraint + one.counter.nbytes for one in self._soft)
 
     def finals(self, feasible: Mask) -> Scores:
         """Return the final scores of all nodes, 0 to 100, which depend on the feasible nodes.

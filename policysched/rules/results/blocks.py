@@ -19,6 +19,7 @@ from policysched.framework import NO_ROWS, ChangedRow, Codes, RowNumbers, Rows, 
 from policysched.rules.results.matrix import FilterMatrix, PolicyMatrix, ScoreMatrix
 from policysched.rules.results.rule_rows import CODES, RowT
 from policysched.rules.shared_values.derived import AffectedRows, together
+from policysched.state.tables.columns import memory_of
 
 BYTES = 2048
 """Memory of a `PolicyBlock` without arrays and policies. Units: bytes."""
@@ -55,16 +56,10 @@ class PolicyBlock(SizedState, ABC, Generic[RowT]):
             self._take_over(before, same)
             self._taken_over = frozenset(place for place, _ in same)
 
-    @property
-    def arrays(self) -> int:
-        """Number of arrays with one element per node, for shared values that read the pod."""
-        return self.matrix.arrays
-
-    @property
-    def nbytes(self) -> int:
-        """Memory of the results and of the pod counters (numbers of pods by node). Units: bytes."""
+    def memory(self, rows: int) -> int:
+        """Estimate the memory of the arrays, which have `rows` elements, and of the pod counters. Units: bytes."""
         own = BYTES + BYTES_PER_POLICY * len(self.matrix.names) + self._array.nbytes
-        return own + sum(one.nbytes for one in self.matrix.counters)
+        return own + memory_of(self.matrix.arrays, rows) + sum(one.nbytes for one in self.matrix.counters)
 
     def rows(self) -> Iterator[tuple[str, tuple[RowT, ...]]]:
         """Return the name and the rules of each policy."""

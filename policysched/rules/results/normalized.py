@@ -21,6 +21,7 @@ from policysched.rules.shared_values.aggregates import hold, own_arrays
 from policysched.rules.shared_values.context import RuleFrame
 from policysched.rules.shared_values.derived import ARRAYS_PER_DEPENDENCY, AffectedRows, dependencies_of
 from policysched.state.placed.counter import PodCounter
+from policysched.state.tables.columns import memory_of
 
 ARRAYS, ARRAYS_PER_RULE = 1, 1
 """Number of arrays with one element per node: for the final scores, and for each rule."""
@@ -49,15 +50,9 @@ class NormalizedScores(SizedState):
         """How often the values of each rule that reads the pod were written."""
         self._last: tuple[list[tuple[int, int] | None], Mask, Scores] | None = None
 
-    @property
-    def arrays(self) -> int:
-        """Number of arrays with one element per node, including shared values that read the pod."""
-        return self._arrays
-
-    @property
-    def nbytes(self) -> int:
-        """Memory of the pod counters (numbers of pods by node). Units: bytes."""
-        return sum(one.nbytes for one in self._held if isinstance(one, PodCounter))
+    def memory(self, rows: int) -> int:
+        """Estimate the memory of the arrays, which have `rows` elements, and of the pod counters. Units: bytes."""
+        return memory_of(self._arrays, rows) + sum(one.nbytes for one in self._held if isinstance(one, PodCounter))
 
     def affected_rows(self, rows: Rows) -> Rows:
         """Return the changed nodes and the nodes whose shared values, such as aggregates, changed."""

@@ -43,7 +43,6 @@ from policysched.framework import (
 )
 from policysched.framework.partial_plugins import Everywhere
 from policysched.framework.profile import FIRST_PLACE
-from policysched.state.tables.columns import memory_of
 from policysched.state.tables.interner import MISSING
 
 PRESENCE: Final = int(Aspect.PRESENCE)
@@ -90,13 +89,13 @@ class RowChanges:
         return found
 
 
+def _memory(values: NDArray[Any], state: object, rows: int) -> int:
+    """Estimate the memory of a plugin's results and prepared state. Units: bytes."""
+    return BYTES + values.nbytes + (state.memory(rows) if isinstance(state, SizedState) else 0)
+
+
 def _selected(differs: Mask, rows: Rows) -> RowNumbers:
     return differs.nonzero()[0] if isinstance(rows, slice) else rows[differs]
-
-
-def state_bytes(state: object, rows: int) -> int:
-    """Estimate the memory of the data that a plugin prepared for a pod, without the part that grows with the pod."""
-    return memory_of(state.arrays, rows) + state.nbytes if isinstance(state, SizedState) else 0
 
 
 class MemberCodes(NamedTuple):
@@ -206,7 +205,7 @@ class FilterResults:
     @property
     def nbytes(self) -> int:
         """The memory of the results and of the data that the plugin prepared. Units: bytes."""
-        return BYTES + self.codes.nbytes + state_bytes(self.state, self._capacity)
+        return _memory(self.codes, self.state, self._capacity)
 
     @property
     def fails(self) -> bool:
@@ -284,7 +283,7 @@ class ScoreResults:
     @property
     def nbytes(self) -> int:
         """The memory of the results and of the data that the plugin prepared. Units: bytes."""
-        return BYTES + self.values.nbytes + state_bytes(self.state, self.values.size)
+        return _memory(self.values, self.state, self.values.size)
 
     @property
     def names(self) -> tuple[str, ...]:
