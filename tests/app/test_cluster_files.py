@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policysched.app.admission import Admission
-from policysched.app.dry_run.dry_run import SavedPods
+from policysched.app.dry_run.saved_pods import SavedPods
 from policysched.app.files.saved_clusters import SavedObject, load_cluster
 from policysched.errors import UsageError
 from policysched.model.decode import ObjectError, decode_node, decode_pod

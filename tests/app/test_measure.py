@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from policysched import dry_run
-from policysched.app.dry_run.dry_run import NOT_GIVEN, measuring
+from policysched.app.dry_run.metrics import NOT_GIVEN, measuring
 from policysched.app.running.metric_options import MetricOptions
 from policysched.errors import UsageError
 from policysched.framework import MetricAnswer, MetricKey, Sample

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from policysched.app.clock import SystemClock
-from policysched.app.dry_run.dry_run import measuring
+from policysched.app.dry_run.metrics import measuring
 from policysched.app.dry_run.now import read_now
 from policysched.app.running.metric_options import MetricOptions
 from policysched.framework import MetricKey

@@ -11,13 +11,11 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any, Final, TypeAlias
+from datetime import datetime
+from typing import Any
 
-import msgspec
-from cachetools import LRUCache
 from msgspec.structs import replace
 
 from policysched.app.admission import Admission, take_ephemeral_claims
@@ -25,27 +23,25 @@ from policysched.app.clock import SystemClock
 from policysched.app.configuration.model import Configuration
 from policysched.app.configuration.profiles import DEFAULT_NAME, configured_profiles, default_profile
 from policysched.app.configuration.reading import ConfigurationInput, ReadConfiguration, load_configuration
+from policysched.app.dry_run.metrics import Measure, Numbers, measure
+from policysched.app.dry_run.now import seconds_at
 from policysched.app.dry_run.policies import compiled_policies, last_good_notes, standing_policies, try_policies
 from policysched.app.dry_run.results import Report
+from policysched.app.dry_run.saved_pods import SavedPods
 from policysched.app.dry_run.template_claims import with_template_claims
-from policysched.app.files.given import Objects, OneObject, given_objects, one_object
+from policysched.app.files.given import Objects, OneObject, cluster_objects, given_objects, one_object
 from policysched.app.files.group_members import release_of_groups
 from policysched.app.files.new_pods import as_new
 from policysched.app.files.node_templates import given_node_templates
-from policysched.app.files.saved_clusters import SavedObject
 from policysched.app.plugins.discovery import find_plugins
 from policysched.app.recording.kept_annotations import refuse_missing_annotations
 from policysched.app.refusals import refusals
-from policysched.app.running.metric_options import MetricOptions, metrics_read, wanted_by
 from policysched.errors import UsageError
-from policysched.framework import MetricAnswer, MetricKey, PostFilterResult, Sample, Wanted
+from policysched.framework import PostFilterResult
 from policysched.framework.extender import Extender
 from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry
 from policysched.language.messages.diagnostics import Diagnostic
-from policysched.metric_sources.problems import values_of_others
-from policysched.metric_sources.table import as_table, load_table
-from policysched.metric_sources.table_answers import answers
 from policysched.model.decode import decode_pod
 from policysched.model.defaults import PriorityClasses, implied_namespace
 from policysched.model.kinds import FINISHED, POD_GROUPS, PODS, POLICIES, kind_of
@@ -53,9 +49,7 @@ from policysched.model.objects import Node, Pod
 from policysched.model.policy import KIND, PolicyKey
 from policysched.model.release import Release
 from policysched.model.release_choice import AUTO, release_named
-from policysched.model.requests import amounts_in_use
 from policysched.reading.documents import of_kind
-from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.policy_set.not_applied import not_applied
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.decision import Decision, drawn
@@ -64,17 +58,9 @@ from policysched.schedule.cycle.node_templates import TemplateEvaluator
 from policysched.schedule.cycle.post_filter import at_once, post_filtered
 from policysched.schedule.cycle.record import Observe, Record, make_record
 from policysched.state.cluster import Cluster
-from policysched.state.tables.amounts import PodResources, pod_resources_by
+from policysched.state.tables.amounts import PodResources
 
 Object = Mapping[str, Any]
-Measure: TypeAlias = Callable[[Wanted, float], Iterable[MetricAnswer]]
-"""Function that returns the answers of a metric source at a time. Units of the time: seconds since 1970."""
-Numbers: TypeAlias = Mapping[str, Mapping[str, float]]
-NOT_GIVEN = "no metric source; pass metrics="
-NO_FLAG = "no metric source; set --metrics-file or --prometheus-url"
-_ENCODER: Final = msgspec.json.Encoder()
-_MOST_TEMPLATES: Final = 4096
-"""Largest number of pod templates whose defaults and requests are cached."""
 
 
 def dry_run(  # noqa: PLR0913 - what a decision depends on
@@ -222,18 +208,19 @@ def simulate(  # noqa: PLR0913 - what a decision depends on
     Raises:
         UsageError: an object is malformed, or the configuration has no profile for the pod.
     """
-    given = list(unlisted(given_objects(objects, "objects")))
+    given = cluster_objects(objects)
     release = release_named(kube_version)
     if any(kind_of(one) is POD_GROUPS for one in given):
         release = release_of_groups(given, release) or release
     pods = [of_kind(one_object(pod, "pod"), "Pod")]
-    return simulate_pods(given, pods, policies, release, config=config, now=now, metrics=metrics, plugins=plugins)
+    tried = given_objects(policies, "policies", KIND)
+    return simulate_pods(given, pods, tried, release, config=config, now=now, metrics=metrics, plugins=plugins)
 
 
 def simulate_pods(  # noqa: PLR0913 - what a decision depends on
-    objects: Objects,
+    objects: Sequence[Object],
     pods: Sequence[Object],
-    policies: Objects,
+    policies: Iterable[Object],
     release: Release,
     *,
     config: ConfigurationInput | None = None,
@@ -246,46 +233,29 @@ def simulate_pods(  # noqa: PLR0913 - what a decision depends on
     Raises:
         UsageError: an object is malformed, or the configuration has no profile for the first pod.
     """
-    given = list(unlisted(given_objects(objects, "objects")))
-    admission = Admission(given, release)
+    admission = Admission(objects, release)
     read = None if config is None else load_configuration(config, release=release)
-    raws, notes = _new_pods(pods, given, admission)
+    raws, notes = _new_pods(pods, objects, admission)
     profile = _choose_profile(decode_pod(raws[0]), pods[0], read, plugins, release)
     named = [_under(profile, decode_pod(raw)) for raw in raws]
-    cluster = _cluster(given, admission, named, release)
+    cluster = _cluster(objects, admission, named, release)
     for pod in named:
         take_ephemeral_claims(cluster, pod, admission)
     named = [with_template_claims(pod, cluster) for pod in named]
     cluster.time.move(seconds_at(now or SystemClock().now()))
-    store = standing_policies(one for one in given if one["kind"] == KIND)
-    tried = [of_kind(one, KIND) for one in given_objects(policies, "policies", KIND)]
+    store = standing_policies(one for one in objects if one["kind"] == KIND)
+    tried = [of_kind(one, KIND) for one in policies]
     taken = compiled_policies(store, try_policies(store, tried))
-    refuse_missing_annotations(given, taken.compiled, pod_is_given=True)
+    refuse_missing_annotations(objects, taken.compiled, pod_is_given=True)
     policy_set = PolicySet.of(taken.compiled)
     problems = measure(cluster, (plugin.policy for plugin in policy_set.active), metrics)
     configuration = None if read is None else read.completed
-    kept = (*last_good_notes(given, tried), *taken.edit_notes)
+    kept = (*last_good_notes(objects, tried), *taken.edit_notes)
     unapplied = not_applied(taken.compiled, named[0], cluster, profile) | taken.failed
     return Simulation(
-        given, admission.classes, raws, named, cluster, profile, policy_set, configuration,
+        objects, admission.classes, raws, named, cluster, profile, policy_set, configuration,
         taken.diagnostics, unapplied, problems, (*notes, *kept), admission.notes, kept,
     )  # fmt: skip
-
-
-def seconds_at(now: datetime | str) -> float:
-    """Convert a date and time into seconds since 1970.
-
-    Raises:
-        UsageError: the text is not a time.
-    """
-    if isinstance(now, str):
-        try:
-            now = datetime.fromisoformat(now)
-        except ValueError as error:
-            raise UsageError(f'now: expected a time such as 2026-01-05T23:00:00+01:00, got "{now:.40}"') from error
-    if not isinstance(now, datetime):
-        raise UsageError(f"now: expected a datetime or a text, got {type(now).__name__}")
-    return (now if now.tzinfo is not None else now.replace(tzinfo=UTC)).timestamp()
 
 
 def _new_pods(
@@ -326,58 +296,6 @@ def _under(profile: Profile, wanted: Pod) -> Pod:
     return replace(wanted, spec=replace(wanted.spec, scheduler_name=profile.scheduler_name))
 
 
-def unlisted(objects: Iterable[Object], kind: str = "") -> Iterator[Object]:
-    """Yield the objects that are not Lists, and the items of Lists.
-
-    Raises:
-        UsageError: a value is not an object or has no kind.
-    """
-    for raw in objects:
-        if not isinstance(raw, Mapping) or not isinstance(raw.get("kind", kind or None), str):
-            raise UsageError(f"expected an object with a kind, got {raw!r:.80}")
-        whole = raw if "kind" in raw else {"kind": kind, **raw}
-        if whole["kind"].endswith("List"):
-            yield from unlisted(whole.get("items") or (), whole["kind"].removesuffix("List"))
-        else:
-            yield whole
-
-
-class SavedPods:
-    """Decodes the pods of a saved cluster; computes defaults and requests once for pods of one template.
-
-    Pods of one template differ only in names and nodes, on which neither defaults nor requests depend.
-    """
-
-    def __init__(self, admission: Admission) -> None:
-        self._admission = admission
-        self._resources_of = pod_resources_by(amounts_in_use(compares_sums=admission.release.resizes_compare_sums))
-        self._known: LRUCache[bytes, tuple[Pod, PodResources]] = LRUCache(_MOST_TEMPLATES)
-
-    def read(self, raw: Object) -> tuple[Pod, PodResources]:
-        """Decode a pod; return the pod and its resource requests."""
-        saved = raw.struct() if isinstance(raw, SavedObject) else None
-        if not isinstance(saved, Pod):
-            return self._measured(raw)
-        # Only a pod without a UID needs admission, which applies the defaults of its namespace.
-        namespace = None if saved.metadata.uid else saved.metadata.namespace
-        spec = replace(saved.spec, node_name="")
-        template = _ENCODER.encode((saved.metadata.labels, spec, saved.status, namespace))
-        known = self._known.get(template)
-        if known is None:
-            known = self._known[template] = self._measured(raw)
-            return known
-        pod, resources = known
-        metadata = saved.metadata if saved.metadata.namespace else replace(saved.metadata, namespace="default")
-        return replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=saved.spec.node_name)), resources
-
-    def __len__(self) -> int:
-        return len(self._known)
-
-    def _measured(self, raw: Object) -> tuple[Pod, PodResources]:
-        pod = decode_pod(self._admission.complete_pod(raw))
-        return pod, self._resources_of(pod)
-
-
 def _cluster(objects: Iterable[Object], admission: Admission, wanted: Sequence[Pod], release: Release) -> Cluster:
     cluster = Cluster(release=release)
     saved = SavedPods(admission)
@@ -405,53 +323,3 @@ def _take_pod(cluster: Cluster, pod: Pod, resources: PodResources) -> None:
         cluster.set_pod(pod, resources)
     elif pod.status.phase not in FINISHED:
         cluster.nominations.update(pod)
-
-
-def measuring(options: MetricOptions) -> Measure:
-    """Return the metric reader that the flags define; without flags, the reader reports a problem for each metric.
-
-    Raises:
-        UsageError: a flag or file is invalid.
-    """
-    options.check()
-    if options.file is not None:
-        table, name = load_table(options.file), str(options.file)
-        return lambda wanted, at: answers(table, wanted, at, name)
-    if options.url is not None:
-        from policysched.app.running.metric_clients import make_prometheus_source  # noqa: PLC0415 - aiohttp takes 200 ms
-
-        source = make_prometheus_source(options, options.url, SystemClock())
-        return lambda wanted, at: _aged(asyncio.run(source.ask(wanted)), at - SystemClock().now().timestamp())
-    return lambda wanted, _: (MetricAnswer(key, None, NO_FLAG) for key in wanted)
-
-
-def _aged(found: Iterable[MetricAnswer], shift: float) -> Iterator[MetricAnswer]:
-    """Shift sample times so that values keep their current age in a decision at another time."""
-    for answer in found:
-        samples = answer.samples
-        if samples is not None:
-            samples = {node: Sample(one.value, one.at + shift) for node, one in samples.items()}
-        yield MetricAnswer(answer.key, samples, answer.problem)
-
-
-def measure(cluster: Cluster, policies: Iterable[CompiledPolicy], metrics: Numbers | Measure | None) -> tuple[str, ...]:
-    """Set the metrics that policies read in a cluster; return the problems of these metrics.
-
-    Raises:
-        UsageError: the numbers have another format.
-    """
-    policies = list(policies)
-    wanted = wanted_by(policies)
-    at = cluster.time.seconds
-    if metrics is None:
-        found: Iterable[MetricAnswer] = (MetricAnswer(key, None, NOT_GIVEN) for key in wanted)
-    elif callable(metrics):
-        found = metrics(wanted, at)
-    else:
-        found = answers(as_table(metrics), wanted, at, "metrics=")
-    problems: dict[MetricKey, str] = {}
-    for answer in found:
-        cluster.metrics.take(answer)
-        problems[answer.key] = answer.problem or values_of_others(answer.samples or (), cluster.nodes.row_of)
-    read = {f"metrics.{item.path[0]}": problems.get(item.metric, "") for _, item in metrics_read(policies)}
-    return tuple(f"{name}: {problem}" for name, problem in read.items() if problem)

@@ -13,9 +13,10 @@ from typing import Any, TypeVar
 
 from policysched.app.configuration.model import Configuration
 from policysched.app.configuration.reading import ConfigurationInput
-from policysched.app.dry_run.dry_run import Measure, Numbers, Simulation, simulate_pods, unlisted
+from policysched.app.dry_run.dry_run import Simulation, simulate_pods
+from policysched.app.dry_run.metrics import Measure, Numbers
 from policysched.app.dry_run.results import GroupReport
-from policysched.app.files.given import Objects, given_objects
+from policysched.app.files.given import Objects, cluster_objects, given_objects
 from policysched.app.files.group_members import group_named_by, pending_members, release_of_groups
 from policysched.errors import UsageError
 from policysched.framework.registry import PluginRegistry
@@ -66,7 +67,7 @@ def dry_run_group(  # noqa: PLR0913 - what a decision depends on
             for the pods.
     """
     wanted = _of_one_group(pods)
-    given = list(unlisted(given_objects(objects, "objects")))
+    given = cluster_objects(objects)
     tried = list(given_objects(policies, "policies", KIND))
     release = release_of_groups((*given, *tried), release_named(kube_version))
     if release is None:

@@ -12,8 +12,9 @@ from policysched.app.checking.check import findings, repeated_policies
 from policysched.app.checking.cluster_fields import cluster_warnings
 from policysched.app.checking.findings import Finding, policy_key
 from policysched.app.checking.pod_faults import refuse_pod_faults
-from policysched.app.dry_run.dry_run import Measure, dry_run
+from policysched.app.dry_run.dry_run import dry_run
 from policysched.app.dry_run.group import dry_run_group
+from policysched.app.dry_run.metrics import Measure
 from policysched.app.dry_run.policies import compiles, edit_note, in_force, last_good_notes
 from policysched.app.dry_run.results import GroupReport, Report
 from policysched.app.files.group_members import all_pods, group_named_by, is_group, pods_to_place

@@ -26,6 +26,31 @@ def is_text(given: str) -> bool:
     return "\n" in given or ": " in given or given.lstrip().startswith(("{", "["))
 
 
+def cluster_objects(given: Objects) -> list[Object]:
+    """Return the objects of a cluster that the argument `objects` contains; Lists are split into their items.
+
+    Raises:
+        UsageError: a file cannot be read, or a value is not an object or has no kind.
+    """
+    return list(unlisted(given_objects(given, "objects")))
+
+
+def unlisted(objects: Iterable[Object], kind: str = "") -> Iterator[Object]:
+    """Yield the objects that are not Lists, and the items of Lists.
+
+    Raises:
+        UsageError: a value is not an object or has no kind.
+    """
+    for raw in objects:
+        if not isinstance(raw, Mapping) or not isinstance(raw.get("kind", kind or None), str):
+            raise UsageError(f"expected an object with a kind, got {raw!r:.80}")
+        whole = raw if "kind" in raw else {"kind": kind, **raw}
+        if whole["kind"].endswith("List"):
+            yield from unlisted(whole.get("items") or (), whole["kind"].removesuffix("List"))
+        else:
+            yield whole
+
+
 def given_objects(given: Objects, name: str, kind: str = "") -> Iterator[Object]:
     """Yield the objects that an argument contains as dicts, texts or paths of files."""
     for one in given_documents(given, name, kind):

@@ -15,9 +15,10 @@ from typing import Any
 from policysched.app.clock import SystemClock
 from policysched.app.configuration.reading import ConfigurationInput, ReadConfiguration, load_configuration
 from policysched.app.configuration.scheduler_names import SchedulerNames, choose_scheduler_names, counts_by_name
-from policysched.app.dry_run.dry_run import Measure, Numbers, measure, seconds_at, unlisted
+from policysched.app.dry_run.metrics import Measure, Numbers, measure
+from policysched.app.dry_run.now import seconds_at
 from policysched.app.dry_run.policies import CompiledPolicies, compiled_policies, last_good_notes, standing_policies
-from policysched.app.files.given import Objects, given_objects
+from policysched.app.files.given import Objects, cluster_objects, given_objects
 from policysched.app.files.group_members import release_of_groups
 from policysched.app.files.saved_clusters import NO_NODES
 from policysched.app.object_names import without_kind
@@ -93,7 +94,7 @@ def plan(  # noqa: PLR0913 - a change may be in any of these
         UsageError: a policy of the change does not compile, a name is not there, a configuration does not fit, or there
             is no node or no pod to evaluate.
     """
-    given = list(unlisted(given_objects(objects, "objects")))
+    given = cluster_objects(objects)
     tried = list(given_objects(policies, "policies", KIND))
     release = _release((*given, *tried), release_named(kube_version))
     read = read_objects(given, release)

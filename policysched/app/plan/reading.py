@@ -9,7 +9,9 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from policysched.app.admission import Admission, take_ephemeral_claims
-from policysched.app.dry_run.dry_run import SavedPods, unlisted
+from policysched.app.dry_run.saved_pods import SavedPods
+from policysched.app.files.given import unlisted
+from policysched.app.files.workload_pods import HASH
 from policysched.app.object_names import nearest_key
 from policysched.errors import UsageError
 from policysched.model.decode import ObjectError
@@ -24,7 +26,6 @@ from policysched.state.cluster import Cluster
 from policysched.state.tables.amounts import PodResources
 
 Object = Mapping[str, Any]
-HASH: Final = "pod-template-hash"
 PER_NODE: Final = {"DaemonSet": "a DaemonSet has one pod per node", "Node": "static pods belong to their node"}
 """Kinds of controllers that have no number of replicas, each with the reason."""
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from datetime import datetime
 
 from policysched.app.checking.findings import Finding
-from policysched.app.dry_run.dry_run import Measure
 from policysched.app.dry_run.inputs import ClusterInputs
+from policysched.app.dry_run.metrics import Measure
 from policysched.app.why.results import Explanation
 from policysched.app.why.why import why
 from policysched.framework.registry import PluginRegistry

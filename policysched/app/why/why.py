@@ -22,9 +22,10 @@ from policysched.app.configuration.scheduler_names import (
     choose_scheduler_names,
     names_of_policies,
 )
-from policysched.app.dry_run.dry_run import Measure, Numbers, Simulation, simulate_pods, unlisted
+from policysched.app.dry_run.dry_run import Simulation, simulate_pods
+from policysched.app.dry_run.metrics import Measure, Numbers
 from policysched.app.dry_run.preemption_text import why_no_preemption
-from policysched.app.files.given import Objects, given_objects
+from policysched.app.files.given import Objects, cluster_objects, given_objects
 from policysched.app.files.group_members import (
     all_members,
     group_named_by,
@@ -32,8 +33,8 @@ from policysched.app.files.group_members import (
     pending_members,
     release_of_groups,
 )
+from policysched.app.files.workload_pods import HASH
 from policysched.app.object_names import nearest, nearest_key, without_kind
-from policysched.app.plan.reading import HASH
 from policysched.app.recording.kept_annotations import refuse_missing_annotations
 from policysched.app.why.comparison import compare, runner_up
 from policysched.app.why.group import GroupExplainer, placed_group
@@ -96,7 +97,7 @@ def why(  # noqa: PLR0913 - what a decision depends on
         UsageError: the pod or node does not exist, an object is malformed, or the configuration has no profile for the
             pod.
     """
-    given = list(unlisted(given_objects(objects, "objects")))
+    given = cluster_objects(objects)
     tried = list(given_objects(policies, "policies", KIND))
     found = _find(given, pod if "/" in pod else f"default/{pod}")
     node = without_kind("node", node)

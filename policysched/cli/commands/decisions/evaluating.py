@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import NamedTuple
 
-from policysched.app.dry_run.dry_run import Measure, measuring
+from policysched.app.dry_run.metrics import Measure, measuring
 from policysched.app.dry_run.now import read_now
 from policysched.app.plugins.discovery import FoundPlugins, configurable_plugins
 from policysched.app.running.metric_options import MetricOptions
