@@ -47,14 +47,19 @@ def placement_scores(
     for one in feasible:
         wanted = [sum(column) for column in zip(*map(amounts, one.pods), strict=True)] or [0] * len(names)
         capacity = tables.allocatable[places][:, one.placement.rows]
-        taken = np.where(capacity != 0, tables.counted[places][:, one.placement.rows], 0)
-        total = weight = 0
-        for number, resource in enumerate(resources):
-            have = int(capacity[number].sum())
-            if not have or (not wanted[number] and is_scalar_resource_name(resource.name)):
-                continue
-            used = min(wanted[number] + int(taken[number].sum()), have)
-            total += used * MAX_NODE_SCORE // have * resource.weight
-            weight += resource.weight
-        found.append(total // max(weight, 1))
+        used = np.where(capacity != 0, tables.counted[places][:, one.placement.rows], 0)
+        found.append(_mean_percentage(resources, wanted, capacity.sum(axis=1).tolist(), used.sum(axis=1).tolist()))
     return np.array(found, np.int64)
+
+
+def _mean_percentage(
+    resources: Sequence[ResourceWeight], wanted: Sequence[int], capacity: Sequence[int], used: Sequence[int]
+) -> int:
+    """Return the weighted mean of the used percentages of resources, after pods with the wanted amounts are added."""
+    total = weight = 0
+    for resource, asked, have, taken in zip(resources, wanted, capacity, used, strict=True):
+        if not have or (not asked and is_scalar_resource_name(resource.name)):
+            continue
+        total += min(asked + taken, have) * MAX_NODE_SCORE // have * resource.weight
+        weight += resource.weight
+    return total // max(weight, 1)
