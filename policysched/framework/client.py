@@ -130,6 +130,17 @@ class PodStatusChange:
         )
 
 
+def without_times(told: PodCondition, generation: int) -> dict[str, Any]:
+    """Return the JSON of a condition of an object's generation, without times."""
+    return {
+        "type": told.type,
+        "status": told.status,
+        "reason": told.reason,
+        "message": told.message,
+        "observedGeneration": generation,
+    }
+
+
 def pod_condition(pod: Pod, told: PodCondition, now: datetime) -> dict[str, Any] | None:
     """Return the JSON of a pod condition to write; None if the pod's status already has the condition.
 
@@ -139,13 +150,7 @@ def pod_condition(pod: Pod, told: PodCondition, now: datetime) -> dict[str, Any]
     same = known is not None and known.status == told.status
     if known is not None and same and (known.reason, known.message) == (told.reason, told.message):
         return None
-    condition: dict[str, Any] = {
-        "type": told.type,
-        "status": told.status,
-        "reason": told.reason,
-        "message": told.message,
-        "observedGeneration": pod.metadata.generation,
-    }
+    condition = without_times(told, pod.metadata.generation)
     if not same:
         condition |= {"lastProbeTime": None, "lastTransitionTime": now.strftime("%Y-%m-%dT%H:%M:%SZ")}
     return condition

@@ -15,6 +15,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from policysched.framework import ApiError, Client, Clock
+from policysched.framework.client import without_times
 from policysched.model.objects import PodCondition, PodGroup
 from policysched.schedule.observer import AttemptResult
 from policysched.state.pod_groups import PodGroups
@@ -107,13 +108,7 @@ def changed_condition(
     told = replace(told, observed_generation=generation)
     if known == told:
         return None
-    condition: dict[str, Any] = {
-        "type": told.type,
-        "status": told.status,
-        "reason": told.reason,
-        "message": told.message,
-        "observedGeneration": generation,
-    }
+    condition = without_times(told, generation)
     if known is None or known.status != told.status:
         condition["lastTransitionTime"] = now.strftime("%Y-%m-%dT%H:%M:%SZ")
     return condition
