@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from policysched.app.amounts import counted
 from policysched.app.configuration.model import DEFAULT_SCHEDULER
@@ -24,7 +24,6 @@ from policysched.app.configuration.scheduler_names import (
 )
 from policysched.app.dry_run.dry_run import Simulation, simulate_pods
 from policysched.app.dry_run.metrics import Measure, Numbers
-from policysched.app.dry_run.preemption_text import why_no_preemption
 from policysched.app.files.given import Objects, cluster_objects, given_objects
 from policysched.app.files.group_members import (
     all_members,
@@ -36,14 +35,11 @@ from policysched.app.files.group_members import (
 from policysched.app.files.workload_pods import HASH
 from policysched.app.object_names import nearest, nearest_key, without_kind
 from policysched.app.recording.kept_annotations import refuse_missing_annotations
-from policysched.app.why.comparison import compare, runner_up
+from policysched.app.why.decision import DecisionExplainer
 from policysched.app.why.group import GroupExplainer, placed_group
-from policysched.app.why.obstacles import find_conditions
-from policysched.app.why.repairs import Grouped, grouped, preempting
-from policysched.app.why.results import Explanation, Group, State
+from policysched.app.why.results import Explanation, State
 from policysched.app.why.variants import VariantEvaluator
 from policysched.errors import UsageError
-from policysched.framework import PostFilterResult
 from policysched.framework.registry import PluginRegistry
 from policysched.model.decode import decode_pod
 from policysched.model.kinds import FINISHED, POD_GROUPS, kind_of
@@ -54,13 +50,8 @@ from policysched.model.release import Release
 from policysched.model.release_choice import AUTO, release_named
 from policysched.reading.documents import metadata_of
 from policysched.reading.folders import listed
-from policysched.schedule.cycle.decision import Decision, drawn
-from policysched.schedule.cycle.ranking import sums_by_tier
-from policysched.schedule.cycle.record import make_record
 
 Object = Mapping[str, Any]
-MOST_GROUPS_IN_SUMMARY: Final = 3
-"""Largest number of groups of nodes in a summary."""
 
 
 def why(  # noqa: PLR0913 - what a decision depends on
@@ -116,7 +107,7 @@ def why(  # noqa: PLR0913 - what a decision depends on
     if waits:
         explained = _member_explanation(variants, node, seed)
     else:
-        explainer = _DecisionExplainer(variants, _spec(found).get("nodeName") or "", node)
+        explainer = DecisionExplainer(variants, _spec(found).get("nodeName") or "", node)
         told = None if group is None else placed_group(group, all_members(given, group.key))
         explained = replace(explainer.explanation(), pod_group=told)
     interrupted = explained.interrupted or variants.interrupted
@@ -139,7 +130,7 @@ def _member_explanation(variants: VariantEvaluator, node: str, seed: int | None)
     told = group.explanation()
     variants.rows = group.rows
     with group.with_earlier_members(variants.simulation.pod):
-        explained = _DecisionExplainer(variants, "", node, group).explanation()
+        explained = DecisionExplainer(variants, "", node, group).explanation()
     notes = (*explained.notes, *group.notes)
     return replace(explained, pod_group=told, notes=notes, interrupted=group.interrupted)
 
@@ -268,185 +259,3 @@ def _no_decision(pod: Pod, name: str, names: SchedulerNames) -> tuple[State, str
     if pod.spec.scheduling_gates and not node:
         return State.GATED, f"has scheduling gates: {', '.join(one.name for one in pod.spec.scheduling_gates)}"
     return None
-
-
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """A decision about the explained pod, with the decision record."""
-
-    decision: Decision
-    outcome: PostFilterResult | None
-    record: Mapping[str, Any]
-
-
-class _DecisionExplainer:
-    """Explains the decision about one pod: conditions, repairs and comparison of nodes.
-
-    Args:
-        variants: The cluster without the pod, profile and policies.
-        node: Node of the pod; empty if it is pending.
-        other_node: Node to compare with; empty if none is given.
-        group: The group with which the pod is scheduled, so that it does not preempt pods for itself; None without.
-    """
-
-    def __init__(
-        self, variants: VariantEvaluator, node: str, other_node: str, group: GroupExplainer | None = None
-    ) -> None:
-        self._simulation, self._node, self._other_node = variants.simulation, node, other_node
-        self._variants, self._group = variants, group
-
-    def explanation(self) -> Explanation:
-        """Return the explanation."""
-        answer = self._decided()
-        decision, pod = answer.decision, self._simulation.pod
-        begun = Explanation(
-            pod.key,
-            pod.spec.scheduler_name,
-            State.PLACEABLE,
-            "",
-            node=self._node,
-            nodes=decision.evaluation.node_count,
-        )
-        if decision.failed:
-            text = f"pod {pod.key}: scheduling failed: {decision.error()}"
-            return replace(begun, state=State.ERROR, summary=text)
-        conditions = find_conditions(self._variants, self._simulation.raw, decision)
-        if decision.row >= 0:
-            return self._placeable(begun, answer, conditions)
-        return self._unschedulable(begun, answer, conditions)
-
-    def _decided(self) -> _Answer:
-        made, variants = self._simulation, self._variants
-        decision, outcome = self._evaluated()
-        record = make_record(drawn(decision, variants.rng), made.policies.acting(made.profile), outcome)
-        return _Answer(decision, outcome, record)
-
-    def _evaluated(self) -> tuple[Decision, PostFilterResult | None]:
-        variants = self._variants
-        if self._group is not None:
-            return self._group.decide_member(), None
-        return self._simulation.decide(variants.engine, variants.rng)
-
-    def _unschedulable(self, begun: Explanation, answer: _Answer, conditions: Sequence[Any]) -> Explanation:
-        found = grouped(self._variants, self._simulation.raw, conditions, self._other_node)
-        preemption = preempting(self._variants, answer.outcome)
-        problem = "" if preemption is not None else why_no_preemption(answer.record.get("preemption", {}))
-        notes = (problem,) if problem else ()
-        if self._other_node and found.groups:
-            fit = "is on {} but would not fit it if recreated" if self._other_node == begun.node else "does not fit {}"
-            lacks = found.groups[0].missing(" and ")
-            summary = f"pod {begun.pod} {fit.format(self._other_node)}; missing: {lacks}"
-        else:
-            summary = _fits_none(begun, found, answer.decision)
-        return replace(
-            _with(begun, found), state=State.UNSCHEDULABLE, summary=summary, preemption=preemption, notes=notes
-        )
-
-    def _placeable(self, begun: Explanation, answer: _Answer, conditions: Sequence[Any]) -> Explanation:
-        total = answer.record.get("total", {})
-        at = self._node if self._node in total else answer.record["selected"]
-        begun = replace(
-            begun,
-            selected=answer.record["selected"],
-            best=tuple(answer.record["best"]),
-            feasible=len(total),
-            scores=answer.record.get("scores", {}),
-            total=total,
-        )
-        refused = self._other_node if self._other_node not in total else ""
-        is_there = self._node in answer.decision.cluster.nodes.row_of
-        if not refused and is_there and self._node not in total:
-            refused = self._node
-        found = grouped(self._variants, self._simulation.raw, conditions, refused or "\0")
-        begun = _with(begun, found)
-        if refused:
-            return replace(begun, summary=_refused(begun, refused, found.groups))
-        if self._node and not is_there:
-            text = f"pod {begun.pod} {_is_on(begun, answer.decision)} and would go to {begun.selected} if recreated"
-            return replace(begun, summary=text)
-        there = self._other_node if self._other_node not in {"", at} else self._other(answer.record, at)
-        if not there:
-            return replace(begun, summary=_only(begun, answer.decision))
-        here, other = ([*sums_by_tier(answer.record, one).values()] for one in (at, there))
-        better, worse = (at, there) if here >= other else (there, at)
-        compared = compare(self._variants, answer.decision, answer.record, better, worse)
-        explanation = replace(begun, comparison=compared)
-        return replace(explanation, summary=_compared(explanation))
-
-    def _other(self, record: Mapping[str, Any], at: str) -> str:
-        """Return the node to compare with a pod's node: the second best if the pod's node is best, else the best."""
-        selected: str = record["selected"]
-        return runner_up(record, at) if at in record["best"] else selected
-
-
-def _with(begun: Explanation, found: Grouped) -> Explanation:
-    return replace(
-        begun,
-        conditions=found.conditions,
-        groups=found.groups,
-        more_groups=found.more_groups,
-        more_nodes=found.more_nodes,
-    )
-
-
-def _fits_none(begun: Explanation, found: Grouped, decision: Decision) -> str:
-    first = f"pod {begun.pod} fits none of {counted(begun.nodes, 'node')}"
-    if begun.nodes == 1:
-        first = f"pod {begun.pod} does not fit the only node"
-    if begun.node:
-        fits = "the only node" if begun.nodes == 1 else f"any of {begun.nodes} nodes"
-        first = f"pod {begun.pod} {_is_on(begun, decision)} but would not fit {fits} if recreated"
-    if not found.groups:
-        return f"{first}: {decision.fit_error()}"
-    if decision.rejection is not None:
-        return f"{first}: {decision.rejection.message}"
-    return f"{first}: " + "; ".join(lacking(one) for one in found.groups[:MOST_GROUPS_IN_SUMMARY])
-
-
-def _is_on(begun: Explanation, decision: Decision) -> str:
-    missing = "" if begun.node in decision.cluster.nodes.row_of else ", which is not a node of the cluster,"
-    return f"is on {begun.node}{missing}"
-
-
-def lacking(group: Group) -> str:
-    """Return the conditions of a group as one line."""
-    nodes = "1 node lacks" if group.nodes == 1 else f"{group.nodes} nodes lack"
-    only = " only" if len(group.lacks) == 1 else ""
-    return f"{nodes}{only} {group.missing(' and ')}"
-
-
-def _refused(begun: Explanation, node: str, groups: Sequence[Group]) -> str:
-    lacks = groups[0].missing(" and ") if groups else "conditions of the filters"
-    if node == begun.node:
-        text = f"pod {begun.pod} is on {node} but would not fit it if recreated; missing: {lacks}"
-    else:
-        text = f"pod {begun.pod} does not fit {node}; missing: {lacks}"
-    if begun.node == begun.selected:
-        return f"{text}; it is on {begun.node}"
-    return f"{text}; it would go to {begun.selected}" + (" if recreated" if begun.node else "")
-
-
-def _only(begun: Explanation, decision: Decision) -> str:
-    where = "is on" if begun.node == begun.selected else "would go to"
-    if decision.nominated:
-        return f"pod {begun.pod} {where} {begun.selected}, its nominated node"
-    only = "the only node" if begun.nodes == 1 else f"the only one of {begun.nodes} nodes that fits"
-    return f"pod {begun.pod} {where} {begun.selected}, {only}"
-
-
-def _compared(explanation: Explanation) -> str:
-    found = explanation.comparison
-    assert found is not None  # noqa: S101 - the caller has set it
-    where = (
-        f"pod {explanation.pod} is on {explanation.node}"
-        if explanation.node
-        else f"pod {explanation.pod} would go to {explanation.selected}"
-    )
-    if explanation.node and explanation.node not in explanation.best:
-        where += f" and would go to {explanation.selected} if recreated"
-    if not found.margin:
-        return f"{where}: {found.here} and {found.there} have the same total score of {found.here_total}"
-    rule = f" (rule {found.decisive_rule})" if found.decisive_rule else ""
-    by = f", by {found.decisive}{rule}" if found.decisive else ""
-    tier = f" in tier {found.tier}" if found.tier else ""
-    return f"{where}: {found.here} is {counted(found.margin, 'point')} ahead of {found.there}{tier}{by}"
