@@ -150,7 +150,8 @@ class Recorder(Observer):
         self.configuration = configuration
         self._profiles = dict(profiles)
         self._policies = PolicySet()
-        self._annotations = entries.annotations_read((), self._profiles.values())
+        self._annotations = self._annotations_read()
+        """The annotations that the current file keeps; None if it keeps all."""
         self._writer = writer
         self._others: dict[tuple[str, str, str], Any] = {}
         """The last version of each object other than nodes and pods."""
@@ -172,14 +173,16 @@ class Recorder(Observer):
     def on_swap(self, profiles: Mapping[str, Profile], policies: PolicySet) -> None:
         """Record the configuration and policies that are in force from now on."""
         self._policies, self._profiles = policies, {**self._profiles, **profiles}
-        read = entries.annotations_read((one.policy for one in policies.active), self._profiles.values())
-        kept = self._annotations
+        read, kept = self._annotations_read(), self._annotations
         if kept is not None and (read is None or not read <= kept):
-            self._annotations = None if read is None else kept | read
             self._snapshot("policies read other annotations")
             return
         configuration = self.configuration
         self._put(entries.SWAP, lambda: [entries.SWAP, configuration, entries.written_policies(policies)])
+
+    def _annotations_read(self) -> frozenset[str] | None:
+        """Return the annotations that decisions read now; None if they can read any annotation."""
+        return entries.annotations_read((one.policy for one in self._policies.active), self._profiles.values())
 
     def on_decision(self, queued: QueuedPod, decision: Decision) -> None:
         """Record a decision."""
@@ -305,7 +308,8 @@ class Recorder(Observer):
 
     def _snapshot(self, why: str, lost: int = 0) -> None:
         """Begin a file with a snapshot of the cluster; the writer's thread encodes the objects later."""
-        cluster, kept, names = self.cluster, self._annotations, self.cluster.nodes.names
+        self._annotations = kept = self._annotations_read()
+        cluster, names = self.cluster, self.cluster.nodes.names
         self._seconds, self._searching, self._last = cluster.time.seconds, "", None
         nodes = [one for one in cluster.nodes.nodes if one is not None]
         reserved = cluster.reserved()

@@ -27,8 +27,10 @@ from policysched.app.recording.file_format import END, HEAD, BlockWriter, encode
 from policysched.app.replay import replay
 from policysched.app.replay.what_if import what_if
 from policysched.errors import UsageError
+from policysched.rules.policy_set.policy_set import PolicySet
 from tests.app.dry_runs import policy, requiring
 from tests.app.recording.recorded import RecordedLife, recorded, replayed
+from tests.schedule.life_policies import policies
 
 DECISIONS = int(os.environ.get("POLICYSCHED_DECISIONS", "100"))
 FEW = 60
@@ -117,6 +119,18 @@ async def test_what_nobody_reads_is_not_in_the_file(tmp_path: Path) -> None:
     held = repr([list(read_entries(path)) for path in tmp_path.iterdir()])
     assert "hunter2" not in held
     assert "disks" in held, "an annotation that a policy reads is missing"
+
+
+async def test_new_file_keeps_the_annotations_of_the_policies_in_force(tmp_path: Path) -> None:
+    life = RecordedLife(1, tmp_path)
+    kept = life.recorder._annotations
+    for chosen in policies():
+        life.scheduler.use_policies(PolicySet.of(chosen), frozenset())
+    assert "disks" in (life.recorder._annotations or ())
+    life.scheduler.use_policies(PolicySet(), frozenset())
+    life.recorder._snapshot("the file before was full")
+    assert life.recorder._annotations == kept
+    await asyncio.to_thread(life.recorder.close)
 
 
 async def test_file_that_was_cut_names_what_was_equal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
