@@ -77,6 +77,10 @@ USAGE = [
     ((*DRY_RUN, "--nope"), "error: no such option: --nope"),
     (("dry-run", "--cluster", "none.yaml", "--pod", "pod.yaml"), "error: none.yaml: no such file"),
     (
+        ("dry-run", "--cluster", "node.yaml", "--pod", "a/web"),
+        "error: a/web: no such file; for a pod of the cluster, run `policysched why a/web`",
+    ),
+    (
         ("dry-run", "--cluster", "bad.yaml", "--pod", "pod.yaml"),
         "error: bad.yaml:2:4: not valid YAML: found undefined alias",
     ),

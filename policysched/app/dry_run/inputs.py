@@ -27,7 +27,7 @@ from policysched.model.kinds import KINDS
 from policysched.model.policy import KIND, PolicyKey
 from policysched.model.release_choice import AUTO, release_named, release_of_server
 from policysched.reading.documents import Document, Object
-from policysched.reading.files import shown
+from policysched.reading.files import STDIN, exists, shown
 from policysched.reading.folders import empty
 from policysched.reading.loading import load, load_one
 from policysched.rules.policy_set.not_applied import not_compiled
@@ -234,6 +234,8 @@ async def gather(sources: ClusterSources, pod: str) -> Inputs:
         PolicyschedError: an input cannot be used.
     """
     file, choice = chosen(pod)
+    if file != STDIN and not Path(file).suffix and not exists(Path(file)):
+        raise UsageError(f"{file}: no such file; for a pod of the cluster, run `policysched why {file}`")
     notes: list[str] = []
     documents = load([file], notes)
     wanted = pods_to_place(documents, file, choice)
