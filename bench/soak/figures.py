@@ -32,8 +32,8 @@ blocks of memory that Python objects use.
 Memory grows ever more slowly, for three reasons. Pods live 11 hours on average, and the pods of the start are more
 alike than the pods that replace them. More pod classes have cached results, up to their limit. At an orderly takeover,
 two schedulers are in the process; Python keeps some of the memory that the first one frees, which is in MiB but not in
-`blocks`. A scheduler without takeovers keeps none. So a run has 36 hours, and its last six hours are compared with the
-six hours half a day earlier."""
+`blocks`. A scheduler without takeovers keeps none: with `--nodes 1000 --takeover-every 999`, memory grows by 3 % from
+hour 36 to hour 72. So a run has 36 hours, and its last six hours are compared with the six hours half a day earlier."""
 HEADS: Final = (
     "hour",
     *("created", "bound", "attempts", "groups", "evicted", "edits", "takeovers"),
