@@ -53,7 +53,7 @@ class PlannedChange:
 
     @property
     def is_of_policies_alone(self) -> bool:
-        """Whether only policies differ, so that other pods are scheduled equally on both sides."""
+        """Whether the sides differ only in policies, so that they decide equally about pods without these policies."""
         return self.keeps_objects and self.after.profiles is self.before.profiles
 
     def differing(self) -> set[PolicyKey]:

@@ -22,7 +22,7 @@ DAEMON_SET: Final = "DaemonSet"
 
 
 def without_daemons_of(pods: Mapping[str, ReadPod], nodes: Collection[str]) -> dict[str, ReadPod]:
-    """Return the pods without the pods of DaemonSets that belong to some nodes."""
+    """Return the pods except the pods that DaemonSets run on some nodes."""
     return {key: one for key, one in pods.items() if not (is_daemon(one.pod) and _node_of(one.pod) in nodes)}
 
 
@@ -66,7 +66,7 @@ def _with_node(pod: Pod, name: str) -> Affinity | None:
 
 
 def _node_of(pod: Pod) -> str:
-    """Return the node of a DaemonSet's pod, which a pending pod names in its affinity."""
+    """Return the node of a DaemonSet's pod; for a pending pod, the node in the pod's node affinity."""
     if pod.spec.node_name or pod.spec.affinity is None or pod.spec.affinity.node_affinity is None:
         return pod.spec.node_name
     required = pod.spec.affinity.node_affinity.required

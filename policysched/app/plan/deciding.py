@@ -68,7 +68,7 @@ class ClusterSide:
         self.room: dict[str, frozenset[str]] = {}
         """Plugins that rejected each preempting pod on its node before the preemption, by pod."""
         self.protecting: tuple[str, ...] = ()
-        """Policies that protected victims of the last pod for which preemption failed."""
+        """Policies that protected victims when preemption last failed for a pod."""
         self.acting: set[str] = set()
         """Policies that reject a node, or prefer a node, for at least one pod."""
         self.groups: dict[str, str] = {}

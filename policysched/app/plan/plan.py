@@ -291,7 +291,7 @@ def _notes(change: PlannedChange, names: SchedulerNames, before: ClusterSide, af
 
 
 def _called_once(metrics: Numbers | Measure | None) -> Measure | None:
-    """Return a metrics source for several clusters that is called once; None without metrics."""
+    """Return a metrics source that is called once for several clusters; None without metrics."""
     if metrics is None:
         return None
     known: dict[Hashable, MetricAnswer] = {}

@@ -66,7 +66,7 @@ class ClusterObjects:
     created: frozenset[str] = frozenset()
     """Pods that DaemonSets create on new nodes, by `namespace/name`."""
     deleted: frozenset[str] = frozenset()
-    """Pods of DaemonSets that are deleted with their nodes."""
+    """DaemonSets' pods that are deleted together with their nodes."""
 
     @property
     def schedulable(self) -> list[Pod]:

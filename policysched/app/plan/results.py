@@ -129,7 +129,7 @@ class WorkloadEffect:
 
 @dataclass(frozen=True, slots=True)
 class Excess:
-    """A resource of a node of which pods would request more than is allocatable; the amounts are quantities."""
+    """A resource of a node: the amount that pods would request, and the smaller allocatable amount, as quantities."""
 
     resource: str
     asked: str
@@ -204,7 +204,7 @@ class UnplacedPods:
 
 @dataclass(frozen=True, slots=True)
 class DaemonPods:
-    """The pods of DaemonSets that new nodes get, and that are deleted with their nodes."""
+    """Numbers of DaemonSets' pods that are created on new nodes, and that are deleted together with their nodes."""
 
     created: int = 0
     deleted: int = 0
@@ -231,7 +231,7 @@ class Plan:
     unseen: int = 0
     """Number of pods not evaluated because of an interruption; 0 if none, or if unknown."""
     over: Mapping[str, tuple[Excess, ...]] = field(default_factory=dict)
-    """Resources of each node that would be exceeded if all pods were placed where each pod is placed alone."""
+    """Resources that each node would lack if all pods were placed together on the nodes that each pod gets alone."""
     policies: tuple[PolicyPods, ...] = ()
     """The enforced policies that the change adds, replaces or deletes."""
     daemons: DaemonPods = DaemonPods()

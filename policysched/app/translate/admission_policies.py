@@ -42,7 +42,7 @@ from policysched.rules.translation.conditions import ALWAYS, Approximation, subj
 API: Final = "admissionregistration.k8s.io/v1"
 LABEL: Final = "policysched.io/translated"
 NOT_EXPRESSED: Final = "policysched.io/not-expressed"
-"""Annotation of an admission policy with the parts of the filter that it does not express."""
+"""Annotation that lists the parts of a filter that the filter's admission policy does not express."""
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _OWN: Final = f"object.spec.?affinity.?nodeAffinity.?{_REQUIRED}.?nodeSelectorTerms"
 _PARTS: Final = ("matchExpressions", "matchFields")
@@ -63,7 +63,7 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class FilterAdmission:
-    """The admission policy of a filter, or why there is none."""
+    """The MutatingAdmissionPolicy for a filter of a policy, or why there is none."""
 
     policy: str
     rule: str
@@ -83,7 +83,7 @@ class FilterAdmission:
 def translated_cluster(
     objects: Iterable[Mapping[str, Any]], policies: Iterable[Mapping[str, Any]], config: Document | None
 ) -> list[FilterAdmission]:
-    """Return the admission policies of the policies of a cluster.
+    """Return the MutatingAdmissionPolicies for the filters of a cluster's policies.
 
     Args:
         objects: The objects of the cluster.
@@ -104,7 +104,7 @@ def translated_cluster(
 
 
 def admission_policies(policies: Iterable[CompiledPolicy], names: Sequence[str]) -> Iterator[FilterAdmission]:
-    """Yield the admission policies of the filters of policies in mode Enforce.
+    """Yield a MutatingAdmissionPolicy for each filter of policies in mode Enforce, or why there is none.
 
     Args:
         policies: The policies.

@@ -1,4 +1,4 @@
-"""`translate_pod`: the node affinity of a pod that allows at least the nodes that the policies allow.
+"""`translate_pod`: extends a pod's node affinity so that it allows at least the nodes that the policies allow.
 
 Autoscalers know node affinity but no policies. With the affinity, an autoscaler creates no node that a policy rejects
 because of its labels.

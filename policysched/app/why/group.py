@@ -70,7 +70,7 @@ class GroupExplainer:
         self._group: PodGroup = self._decided.group
 
     def _decide(self, engine: Engine, _rng: random.Random, answers: ExtenderAnswers | None) -> DecidedGroup:
-        """Decide about the group and about the first pod, so that all answers of extenders are known afterwards."""
+        """Decide about the group and its first pod, so that the extenders' answers about both are known afterwards."""
         self._engine, self._answers = engine, answers
         decided = self._dry_run().decide()
         if decided.outcome is not None:

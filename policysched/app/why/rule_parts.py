@@ -52,7 +52,7 @@ class RulePart:
 
 
 def rule_parts(variants: VariantEvaluator, active: ActivePolicy, pod: Pod) -> Iterator[RulePart]:
-    """Yield the conditions of a policy's filters that exclude nodes; a filter that cannot be split stays whole."""
+    """Yield the conditions in a policy's filters that exclude nodes; a filter that cannot be split is one condition."""
     matrix = active.filter_matrix(pod, variants.cluster)
     if matrix is None or isinstance(matrix, Status):
         return
@@ -97,7 +97,7 @@ def _text(one: object) -> str | None:
 
 
 def _computed(expr: Expr, lets: Container[str]) -> Iterator[Expr]:
-    """Yield the outermost aggregates and the `let` names in an expression, whose values are computed."""
+    """Yield the parts of an expression with computed values: the outermost aggregates, and the `let` names."""
     if isinstance(expr, Call) and expr.function.dotted in _AGGREGATES:
         yield expr
     elif isinstance(expr, Path):
