@@ -43,7 +43,7 @@ def canonical(amount: Quantity, like: object) -> str:
 
 
 def rounded(resource: str, amount: int) -> str:
-    """Format an amount of a resource with about three digits. Units of the amount: as in `quantity`."""
+    """Format an amount of a resource with about three digits. Units: millicores for cpu, else the resource's unit."""
     unit = _unit(resource)
     if unit is Unit.CPU and amount >= 10_000:
         return str(round(amount / 1000)) if amount >= 100_000 else f"{amount / 1000:.1f}".removesuffix(".0")

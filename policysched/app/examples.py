@@ -73,7 +73,7 @@ def list_examples() -> tuple[Example, ...]:
 
 
 def find_example(name: str) -> Example:
-    """Return the example with a name, of which the user can omit the group and the number.
+    """Return the example with a name; the user can omit the group and the number in the name.
 
     Raises:
         UsageError: no example has the name; the text suggests similar names.

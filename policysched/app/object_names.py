@@ -49,7 +49,7 @@ def nearest_key(key: str, known: Collection[str]) -> str:
 
 
 def refuse_unknown(kind: str, names: Iterable[str], known: Collection[str], where: str) -> None:
-    """Raise an error, with a suggestion, for a name of which no object of the kind exists.
+    """Raise an error, with a suggestion, for a name that no object of a kind has.
 
     Args:
         kind: `node` or `policy`.

@@ -27,10 +27,10 @@ from policysched.visible import is_hidden, visible
 _METRIC: Final = "`metrics."
 """First characters of a message about a metric. Metric values come from a metric source and not from nodes."""
 WHOLE_POLICY: Final = frozenset({"W0709", "W0710", "W0711", "W0712"})
-"""Codes of warnings about a whole policy, which are suppressed while parts of the policy have errors."""
+"""Codes of warnings about a whole policy; these warnings are suppressed while parts of the policy have errors."""
 Object = Mapping[str, Any]
 FindAbsent: TypeAlias = Callable[[CompiledPolicy], Iterable[Diagnostic]]
-"""Function that returns warnings about labels, resources and values in a policy that no node or namespace has."""
+"""Function that returns warnings about labels, resources and values in a policy if no node or namespace has them."""
 
 
 def check(policies: Objects) -> list[Finding]:

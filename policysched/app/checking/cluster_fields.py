@@ -93,7 +93,7 @@ def _gang_faults(raw: Object) -> Iterator[ApiFault]:
 
 @lru_cache(maxsize=64)
 def _names_read(kind: str) -> frozenset[str]:
-    """Return the names of the fields of a kind that scheduling and admission read."""
+    """Return the names of the fields that scheduling and admission read in objects of a kind."""
     shape = getattr(model, kind, None) or getattr(admission, kind, None)
     names: dict[type, list[str]] = {}
     if shape is not None:

@@ -26,11 +26,11 @@ class CheckedPolicies:
     """Number of device classes, claims and claim templates in the files."""
     findings: list[Finding] = field(default_factory=list)
     problems: list[UsageError] = field(default_factory=list)
-    """Unreadable files, and policies of a folder with the same name."""
+    """Errors about unreadable files, and about equal names of policies in a folder."""
     documents: list[Document] = field(default_factory=list)
     """The policies in the files."""
     ignored: IgnoredFiles = field(default_factory=IgnoredFiles)
-    """Files of folders that are not Kubernetes objects, and subfolders."""
+    """Skipped entries of folders: files that contain no Kubernetes objects, and subfolders."""
 
     @property
     def errors(self) -> int:

@@ -84,7 +84,7 @@ async def read_nodes(
 
 
 def nodes_of(nodes: Iterable[Object], release: Release = DEFAULT) -> Cluster:
-    """Return a cluster of a release that contains the given nodes.
+    """Return a cluster with the given nodes and the rules of a Kubernetes release.
 
     Raises:
         ObjectError: a node is malformed.
@@ -123,12 +123,12 @@ async def _release(kubeconfig: Path | None, context: str | None) -> Release:
 
 
 def absent_on(cluster: Cluster) -> FindAbsent:
-    """Return a function that warns about labels, resources and values that no node or namespace of a cluster has."""
+    """Return a function that warns about labels, resources and values if no node or namespace of a cluster has them."""
     return partial(absent, cluster=cluster)
 
 
 def absent_findings(policies: Iterable[Document], objects: Iterable[Mapping[str, Any]]) -> list[Finding]:
-    """Return the warnings about labels, resources and values in policies that no node or namespace among objects has.
+    """Return warnings about labels, resources and values in policies if no node or namespace among objects has them.
 
     Unreadable objects are ignored.
     """

@@ -1,4 +1,4 @@
-"""Validation of values in a pod's spec that scheduling reads.
+"""Validation of the values that scheduling reads in a pod's spec.
 
 The messages are the API server's. The sandbox's rules check names, images, restart policies and tolerations.
 

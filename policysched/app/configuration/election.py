@@ -20,7 +20,7 @@ from policysched.reading.durations import nanoseconds
 LEASE: Final = "policysched"
 """Default name of the lease if the process has no configuration file."""
 OF_KUBE_SCHEDULER: Final = "kube-scheduler"
-"""Name of kube-scheduler's lease, which is the default in a configuration file."""
+"""Name of kube-scheduler's lease; this name is the default in a configuration file."""
 ElectionFlags = Mapping[str, Any]
 """Values of flags that set leader election, by field of `LeaderElection`."""
 NO_FLAGS: Final[ElectionFlags] = MappingProxyType({})

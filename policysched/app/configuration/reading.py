@@ -43,7 +43,7 @@ REPLACED: Final = {
 }
 """Plugins that Kubernetes removed, with the plugins that replace them."""
 GONE_FIELDS: Final = ("healthzBindAddress", "metricsBindAddress")
-"""Fields of older configuration versions that kube-scheduler ignores since v1.23."""
+"""Fields that kube-scheduler, since v1.23, ignores in configurations of older versions."""
 NO_FILE: Final = "config"
 """Name that messages use for a configuration that is not in a file."""
 _INDEX: Final = re.compile(r"\[(\d+)\]")
@@ -114,7 +114,7 @@ class _Source:
     """The content, converted to v1."""
     document: Document | None
     left_out: Mapping[str, Sequence[int]]
-    """Original indexes of the remaining items of each list from which items were dropped, by path of the list."""
+    """Original indexes of the remaining items, by path of each list from which items were dropped."""
 
     def error(self, found: Iterable[Fault]) -> ConfigurationError:
         return ConfigurationError([self._placed(*one) for one in found])

@@ -157,7 +157,7 @@ class Simulation:
 
     @property
     def stated(self) -> Sequence[Pod]:
-        """The pods with the scheduler names of their specs."""
+        """The pods with their own scheduler names in place of the profile's scheduler name."""
         return [decode_pod(raw) for raw in self.raws]
 
     def engine(self, seed: int | None, extenders: tuple[Extender, ...] = ()) -> tuple[Engine, random.Random]:
@@ -182,7 +182,7 @@ class Simulation:
         return asyncio.run(decide(engine, self.pod, self.configuration, GivenTexts(self.raws, self.objects), rng))
 
     def on_templates(self, engine: Engine, templates: Sequence[Node]) -> Record:
-        """Return the part of the decision record about nodes that do not exist.
+        """Return the part of the decision record about node templates, which are nodes that do not exist.
 
         Raises:
             UsageError: the cluster has a node of the name of a template.

@@ -67,7 +67,7 @@ class ClusterInputs:
     """Policies to try."""
     config: Document | None
     left_out: tuple[ObjectError, ...] = ()
-    """Objects of a live cluster that cannot be used."""
+    """Unusable objects of a live cluster."""
     notes: tuple[str, ...] = ()
     """Notes about the files and the live cluster, one line each."""
     kube_version: str = AUTO

@@ -1,4 +1,4 @@
-"""One-time listing of all objects of a running cluster that a decision reads.
+"""One-time listing of all objects that a decision reads in a running cluster.
 
 Nothing is watched or written. A kind that the server does not serve is treated as empty if clusters may lack it. A kind
 that is served but forbidden is an error, because a decision without it would be a guess. Objects that a running
@@ -35,7 +35,7 @@ from policysched.reading.lenient_json import UNREADABLE, is_deeper, members
 log = logging.getLogger(__name__)
 Object = dict[str, Any]
 READER: Final = "policysched-reader"
-"""Name of the ClusterRole in deploy/base/reader.yaml, which permits listing all kinds of `read_kinds`."""
+"""Name of the ClusterRole, defined in deploy/base/reader.yaml, that permits listing all kinds that a decision reads."""
 LeftOut = Callable[[ObjectError], None]
 """Callback that receives an object that cannot be used."""
 
@@ -216,7 +216,7 @@ def _joined(found: dict[str, bytes]) -> bytes:
 
 
 def _read_part(kind: ApiKind[Any], obj: Any, text: bytes) -> Object:
-    """Return the fields of an object that scheduling reads; raw JSON in them stays unchanged.
+    """Return an object reduced to the fields that scheduling reads; raw JSON in these fields stays unchanged.
 
     Raises:
         ObjectError: a part that has to be kept cannot be decoded.

@@ -134,7 +134,7 @@ def _replicated(workload: Object, pod: Object, _: Iterable[Mapping[str, Any]]) -
 
 
 def _stateful_set(workload: Object, pod: Object, objects: Iterable[Mapping[str, Any]]) -> ControlledPod:
-    """Return the first pod of a StatefulSet that does not exist yet, with its claims."""
+    """Return the pod that a StatefulSet would create next, with the pod's claims."""
     spec, name, namespace = _spec(workload), _name(workload, pod), pod["metadata"]["namespace"]
     there = {_mapping(one.get("metadata")).get("name") for one in objects if _is_pod_in(one, namespace)}
     start = _mapping(spec.get("ordinals")).get("start")
