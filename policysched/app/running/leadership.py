@@ -72,7 +72,7 @@ class Leadership:
         self._timing = election_timing(election)
         self.identity = new_identity()
         self.leading = asyncio.Event()
-        """Set in the scheduler's loop when the lease is held."""
+        """Event of the scheduler's loop that is set when this process holds the lease."""
         self._lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._loop = asyncio.get_running_loop()
         self._ended, self._notified = asyncio.Event(), threading.Event()

@@ -103,7 +103,7 @@ class MetricFeed:
             self._news()
 
     def _foreign_values(self, answer: MetricAnswer) -> str:
-        """Return the problem that no value belongs to a node of this cluster, often because labels have addresses."""
+        """Return the problem that no value is for a node of this cluster, often because a label contains addresses."""
         nodes = self._scheduler.cluster.nodes
         if not answer.samples or not nodes.count or not answer.samples.keys().isdisjoint(nodes.row_of):
             return ""

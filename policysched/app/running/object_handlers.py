@@ -21,7 +21,7 @@ from policysched.schedule.scheduler import Scheduler
 
 @dataclass(frozen=True, slots=True)
 class ObjectHandler:
-    """Passes objects of any kind to the scheduler; a list is a series of changes.
+    """Passes watched objects of any kind to the scheduler; passes a new list as additions, updates and deletions.
 
     An object whose processing fails is removed, including its previous version, so the state is that of the other
     objects. Missing memory is not the fault of an object: then nothing is left out and the process ends.
@@ -68,7 +68,7 @@ class PolicyHandler:
         self._listed: dict[PolicyKey, Policy] | None = {}
         self._in_force = False
         self.received = asyncio.Event()
-        """Set when a policy was received."""
+        """Event that is set when a watch reports a policy."""
 
     async def start(self) -> None:
         """Put the listed policies in force; later changes are passed to the reloader."""

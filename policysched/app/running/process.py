@@ -328,7 +328,7 @@ class Process:
         return before
 
     async def _list_more(self, tasks: asyncio.TaskGroup) -> None:
-        """List the kinds that plugins and extenders newly read."""
+        """List the kinds that plugins and extenders read since a configuration change and that are not listed yet."""
         try:
             async with asyncio.timeout(LISTED_WITHIN):
                 for reflector in self._watch_more():

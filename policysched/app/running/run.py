@@ -240,7 +240,7 @@ def _kubeconfig(options: RunOptions, configuration: ConfigurationFile | None) ->
 
 
 def write_configuration(options: RunOptions, path: Path) -> None:
-    """Write the completed configuration to a file, which decodes to the same configuration.
+    """Write the completed configuration to a file; the file decodes to the same configuration.
 
     Raises:
         UsageError: the configuration is invalid, or the file cannot be written.

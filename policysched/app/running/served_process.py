@@ -1,4 +1,4 @@
-"""`ServedProcess`: health, documents and decisions of a process for the HTTPS port, which opens first."""
+"""`ServedProcess`: health, documents and decisions for the HTTPS port, which opens before the process exists."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class _Connection(web.RequestHandler):
 
 
 class ServerTls(Protocol):
-    """Interface of the TLS settings for new connections, which are refreshed periodically."""
+    """Interface of periodically refreshed TLS settings for new connections."""
 
     context: SSLContext
 
@@ -111,7 +111,7 @@ class SecureServer:
         self._handle = handle
         self._silent: dict[asyncio.Task[None], None] = {}
         self._waiting: dict[asyncio.Task[None], None] = {}
-        """Connections with a first byte that wait for a place among the active connections, in order of that byte."""
+        """Connections that wait for a place among the active ones, in the order in which their first bytes came."""
         self._has_begun = asyncio.Event()
         self._connections: dict[asyncio.Task[None], None] = {}
         self._place_lock = asyncio.Lock()

@@ -47,7 +47,7 @@ class Material(msgspec.Struct, frozen=True):
     """The certificates and keys that all replicas of the webhook share, in PEM form."""
 
     bundle: tuple[bytes, ...]
-    """Certificates of the authorities in PEM form that API servers have to trust, newest first."""
+    """Certificates, in PEM form, of the authorities that API servers have to trust, newest first."""
     authority_key: bytes
     """Private key of the newest authority."""
     certificate: bytes

@@ -86,7 +86,7 @@ def _names(certificate: x509.Certificate) -> list[str]:
 
 
 def _is_named(name: str, pattern: str) -> bool:
-    """Return whether a name in a certificate matches; a leading * matches one label."""
+    """Return whether a name in a certificate matches a host name; a leading * matches one label."""
     if pattern.startswith("*."):
         return name.partition(".")[2].lower() == pattern[2:].lower()
     return name.lower() == pattern.lower()

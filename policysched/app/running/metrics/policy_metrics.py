@@ -58,7 +58,7 @@ class PolicyMetrics(Observer, Collector):
         self._choices = 0
 
     def on_decision(self, queued: QueuedPod, decision: Decision) -> None:
-        """Count the policies that decided: if no node is feasible, by their filters; in a sample, by their scores."""
+        """Count the policies that decided: by filters if no node is feasible, by scores in a sample of the others."""
         if decision.row >= 0:
             if decision.feasible_count > 1:
                 self._choices += 1
@@ -75,7 +75,7 @@ class PolicyMetrics(Observer, Collector):
                 self._rejections[name.removeprefix(PREFIX), queued.profile] += 1
 
     def on_queued(self, queued: QueuedPod, queue: str, event: str) -> None:  # noqa: ARG002 - an observer's
-        """Count the policies that rejected nodes in a failed attempt."""
+        """Count, at the end of a failed attempt, the policies that rejected nodes for the pod."""
         if queued.rejectors and event == "ScheduleAttemptFailure":
             self.on_rejected(queued)
 
@@ -188,7 +188,7 @@ def is_policy(results: FilterResults | MemberCodes | ScoreResults | MemberScores
 
 
 def deciding_filters(evaluation: Evaluation) -> list[str]:
-    """Return the policies that alone reject a node, so that the node would be feasible without their filters."""
+    """Return each policy that alone rejects some node, so that the node would be feasible without the policy."""
     parts = evaluation.filter_parts()
     place = next((one.place for one in parts if is_policy(one)), None)
     if place is None:

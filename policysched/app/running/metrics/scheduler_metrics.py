@@ -32,7 +32,7 @@ from policysched.schedule.timing import FILTER, PRE_FILTER, PRE_SCORE, SCORE
 MANY_ATTEMPTS: Final = 15
 """Number of attempts above which all pods share one value of the label `attempts`."""
 MOST_CLASSES: Final = 1024
-"""Largest number of plugin sets with separate call counts; then the counts are added up by plugin."""
+"""Largest number of plugin sets with separate call counts; beyond it the counts are added up by plugin."""
 FILTERING: Final = (PRE_FILTER, FILTER)
 SCORING: Final = (PRE_SCORE, SCORE)
 ALONE: Final = "Score alone"
@@ -104,7 +104,7 @@ class SchedulerMetrics(Observer, Collector):
         )
         self._incoming: Counter[Labels] = Counter()
         self._incoming_members: Counter[Labels] = Counter()
-        """Number of members of pod groups that entered a queue, by queue and event."""
+        """Number of pods with a pod group that entered a queue, by queue and event."""
         self._incoming_groups: Counter[Labels] = Counter()
         self._after_flush = 0
         self._calls: tuple[Counter[Labels], dict[int, _CallCounts]] = Counter(), {}
@@ -114,7 +114,7 @@ class SchedulerMetrics(Observer, Collector):
         """
 
     def on_decision(self, queued: QueuedPod, decision: Decision) -> None:
-        """Record the duration of a decision and its plugins."""
+        """Record the duration of a decision, and count the plugins that ran."""
         if not decision.failed:
             self._algorithm_seconds.observe((), self._monotonic() - queued.tried_at)
         names = decision.evaluation.plugin_names()

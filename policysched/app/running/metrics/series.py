@@ -51,7 +51,7 @@ class Histogram:
         self._counts: dict[Labels, list[float]] = {} if labels else {(): self._empty()}
 
     def observe(self, labels: Labels, value: float) -> None:
-        """Add a value to the series with these labels."""
+        """Add a value to the series with the given labels."""
         counts = self._counts.get(labels)
         if counts is None:
             counts = self._counts[labels] = self._empty()
@@ -59,7 +59,7 @@ class Histogram:
         counts[-1] += value
 
     def observe_all(self, labels: Labels, values: NDArray[np.float64]) -> None:
-        """Add many values to the series with these labels at once."""
+        """Add many values at once to the series with the given labels."""
         if not values.size:
             return
         counts = self._counts.setdefault(labels, self._empty())

@@ -120,7 +120,7 @@ def read_pods(body: bytes, options: Options, release: Release) -> DryRunRequest:
 def _decisions(
     documents: Sequence[Document], options: Options, release: Release
 ) -> tuple[list[DryRunPod], tuple[str, ...]]:
-    """Return the pods of a body with its node templates, grouping the pods of one pod group, and notes about the pods.
+    """Return the pods of a request body, each with its pod group's other pods and the node templates; and notes.
 
     Raises:
         UsageError: an object is malformed, or there are too many.

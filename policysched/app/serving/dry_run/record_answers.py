@@ -30,7 +30,7 @@ def shortened(record: Record, nodes: Collection[str], limit: int | None) -> Reco
 
 
 def _shortened_member(member: Record, nodes: Collection[str], limit: int | None) -> Record:
-    """Return a member of a pod group whose own record is shortened."""
+    """Return a pod group's member with its own decision record shortened."""
     return member | {"decision": shortened(member["decision"], nodes, limit)} if "decision" in member else member
 
 

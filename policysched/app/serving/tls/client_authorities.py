@@ -1,4 +1,4 @@
-"""`follow_client_authorities`: reads the CAs for client certificates that the cluster publishes in a ConfigMap.
+"""`follow_client_authorities`: reads the CAs that the cluster publishes for client certificates.
 
 A ConfigMap in kube-system contains the authorities of users and of front proxies, with the proxies' headers. Reading it
 needs a separate permission; without it, clients authenticate with tokens.
