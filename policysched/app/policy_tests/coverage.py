@@ -32,7 +32,7 @@ MARKS: Final[Mapping[Side, str]] = {
 
 @dataclass(slots=True)
 class PolicyCoverage:
-    """Coverage of one policy: the outcomes of its expressions that tests caused, and the outcomes that tests missed."""
+    """Coverage of one policy: the outcomes of its expressions, such as true or false, that tests caused and missed."""
 
     file: str
     policy: PolicyKey
@@ -56,7 +56,7 @@ class PolicyCoverage:
         return len(self.seen)
 
     def missed(self, text: ObservedText) -> list[ObservedPart]:
-        """Return the outcomes of an expression that did not occur in tests and are not declared as unreachable."""
+        """Return an expression's outcomes that did not occur in tests and are not declared as unreachable."""
         return [part for part in self._unseen(text) if self.statement(text, part) not in self.explained]
 
     def missed_places(self) -> list[tuple[str, SourcePosition | None]]:

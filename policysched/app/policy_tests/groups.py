@@ -66,7 +66,7 @@ def group_pods(source: PolicyTestSource, short: ShortGroup, path: str) -> list[d
 
 
 def decided_members(objects: Mapping[Key, Object], record: Record) -> dict[Key, Object]:
-    """Return the members of a decided group by key, on their nodes or nominated.
+    """Return the members of a decided group by key, each with its node or nominated node.
 
     Args:
         objects: The objects of the cluster, with the members.

@@ -147,7 +147,7 @@ class DecisionObservation(_Observation):
         self._feasible = feasible_nodes(decision)
 
     def note(self) -> None:
-        """Record the outcomes."""
+        """Record the outcomes that the decision causes."""
         if not self.applies():
             return
         alone = self._context.plain(self._inputs)
@@ -202,7 +202,7 @@ class PlacementObservation(_Observation):
         super().__init__(texts, seen, active, group.cluster, pod or group.pods[0])
 
     def note(self, tried: Sequence[TriedPlacement]) -> None:
-        """Record the outcomes on the placements on which the group was tried."""
+        """Record the outcomes for the placements on which the group was tried."""
         rules, own = self._rules, self._active.policy.placement
         if not self.applies() or rules is None or own is None:
             return

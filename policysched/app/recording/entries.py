@@ -101,7 +101,7 @@ class Begin(msgspec.Struct, array_like=True):
     reference: str = "1.36"
     """The Kubernetes minor that decisions follow; 1.36 for records of versions that did not store the minor."""
     gates: list[str] = []
-    """The fields of the release that are true because a feature gate was turned on."""
+    """Names of the fields of `Release` (the rules of a Kubernetes minor) that feature gates turned on."""
     waiting: list[Any] = []
     """Pending members of pod groups."""
 
@@ -178,7 +178,7 @@ class Searched(msgspec.Struct, array_like=True):
 
 
 def gates_of(release: Release) -> list[str]:
-    """Return the fields of a release that are true because a feature gate was turned on."""
+    """Return the names of the fields of `Release` (the rules of a Kubernetes minor) that feature gates turned on."""
     base = RELEASES[release.minor]
     names = [one.name for one in fields(release) if getattr(release, one.name) is True]
     return [name for name in names if getattr(base, name) is False]

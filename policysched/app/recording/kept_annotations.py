@@ -16,11 +16,11 @@ from policysched.rules.compile.policy import CompiledPolicy
 
 Object = Mapping[str, Any]
 KIND: Final = "RecordedAnnotations"
-"""Kind of the item of a recorded cluster that lists the annotations which the cluster's objects kept."""
+"""Kind of the item that lists, in a recorded cluster, the annotations which the cluster's objects kept."""
 
 
 def kept_annotations(keys: Collection[str]) -> dict[str, Any]:
-    """Return the item of a recorded cluster that lists the kept annotations."""
+    """Return the item that lists, in a recorded cluster, the annotations which the cluster's objects kept."""
     name = {"name": "recorded-annotations"}
     return {"apiVersion": f"{API_GROUP}/v1beta1", "kind": KIND, "metadata": name, "keys": sorted(keys)}
 

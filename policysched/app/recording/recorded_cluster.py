@@ -89,7 +89,7 @@ class RecordedMetrics(Metrics):
         return self._change(super().take, "answer", answer)
 
     def keep(self, keys: Collection[MetricKey]) -> None:
-        """Drop the answers of metrics that are not in `keys`."""
+        """Drop the answers of all metrics except the metrics in `keys`."""
         if self._samples.keys() - keys or self.problems.keys() - keys:
             self._change(super().keep, "keep", keys)
 
@@ -114,11 +114,11 @@ class RecordedAssumable(Assumable[Any]):
         self._change(super().assume, "reserve", obj)
 
     def restore(self, obj: Any) -> None:
-        """Undo an assumption."""
+        """Undo the assumption of a volume or volume claim."""
         self._change(super().restore, "unreserve", obj)
 
     def assumed(self) -> list[Any]:
-        """Return the assumed objects."""
+        """Return the assumed volumes or volume claims."""
         return [*self._assumed.values()]
 
 
@@ -167,7 +167,7 @@ class RecordedResourceClaims(ResourceClaims):
 
 
 class RecordedPodGroups(PodGroups):
-    """Pod groups of a cluster that report waiting members to a callback."""
+    """Pod groups of a cluster that report pending members to a callback."""
 
     __slots__ = ("_change",)
 

@@ -67,7 +67,7 @@ def converted(documents: Iterable[Document], version: str) -> list[Object]:
 
 
 def _edits(policies: Iterable[Document], version: str) -> Iterator[Edit]:
-    """Yield the edits that change the API version of policies, given in the order of their sources."""
+    """Yield the edits that change the API version of policies; policies of one text are given one after another."""
     for _, group in groupby(policies, key=lambda one: id(one.source)):
         of_source = list(group)
         source = of_source[0].source
@@ -78,7 +78,7 @@ def _edits(policies: Iterable[Document], version: str) -> Iterator[Edit]:
 
 
 def _of_list(root: Node) -> Node | None:
-    """Return the YAML node with the apiVersion of a list of policies, which items without an apiVersion inherit."""
+    """Return the YAML node of the apiVersion that items without an apiVersion inherit from a list of policies."""
     kind, found = positions.find(root, "kind")
     is_list = found and isinstance(kind, ScalarNode) and kind.value == f"{KIND}List"
     node, found = positions.find(root, "apiVersion")

@@ -32,7 +32,7 @@ class Rewritten:
     count: int = 0
     """Number of edits of the text."""
     findings: tuple[Finding, ...] = ()
-    """Expressions with syntax errors, which stay unchanged."""
+    """Syntax errors in expressions; an expression with a syntax error stays unchanged."""
 
 
 Rewrite: TypeAlias = Callable[[str, str], Rewritten]

@@ -108,7 +108,7 @@ def _format(text: str, start: str) -> str | Diagnostic:
 
 
 def is_canonical(text: str, wanted: str) -> bool:
-    """Return whether a text is a canonical form, apart from line breaks."""
+    """Return whether a text equals the canonical form of an expression, apart from line breaks."""
     return text == wanted or ("\n" in text and joined(text) == wanted)
 
 

@@ -30,7 +30,7 @@ def joined(text: str) -> str:
 
 
 def broken(text: str, width: int, indent: str = "") -> list[str]:
-    """Break a canonical text into lines.
+    """Break the canonical form of an expression into lines.
 
     Args:
         text: The text, one line.
@@ -158,7 +158,7 @@ class DocumentNodes:
         self._begins = [begin for begin, _ in self._flows]
 
     def uses(self, node: Node) -> int:
-        """Return the number of places in the document, including aliases, that use a node."""
+        """Return the number of places in the document, including aliases, that use a YAML node."""
         return self._uses[id(node)]
 
     def in_flow(self, node: ScalarNode) -> bool:
@@ -169,7 +169,7 @@ class DocumentNodes:
 
 
 def _below_first(root: Node) -> list[Node]:
-    """Return every node once, after all nodes below it."""
+    """Return every YAML node once, after all nodes below it."""
     order: list[Node] = []
     seen: set[int] = set()
     todo = [(root, False)]
