@@ -48,7 +48,7 @@ CODE: Final = "E0001"
 """Error code of findings about violations of the schema."""
 QUOTE: Final = "quote it"
 UNKNOWN: Final = "unknown field"
-"""Start of the message about an unknown field."""
+"""First words of the message about an unknown field."""
 _NAME: Final = "use at most 63 lower-case letters, digits and `-`"
 _LISTED: Final = re.compile(r"(\w+)\[(\d+)\]")
 _TYPE: Final = re.compile(r'must be of type (?P<wanted>\S+): "(?P<found>\w+)"')

@@ -69,7 +69,7 @@ class Report:
 
     @property
     def total(self) -> Mapping[str, int]:
-        """The sum of the scores of tier 0 by feasible node."""
+        """The sum of the scores of tier 0, the tier of the default plugins, by feasible node."""
         return dict(self.record.get("total", {}))
 
     @property

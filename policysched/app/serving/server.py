@@ -180,7 +180,7 @@ class SecureServer:
         await self._answer(client)
 
     async def _begin(self, client: socket.socket) -> bool:
-        """Wait for a connection's first byte, then for a place among the active ones; return whether both came."""
+        """Wait for a connection's first byte, then make the connection active; return whether it is active."""
         task = asyncio.current_task()
         try:
             async with asyncio.timeout(HANDSHAKE):

@@ -258,7 +258,7 @@ class Explanation:
     scores: Mapping[str, Mapping[str, int]] = field(default_factory=dict, repr=False)
     """Weighted scores by feasible node and plugin."""
     total: Mapping[str, int] = field(default_factory=dict, repr=False)
-    """Sum of the scores of tier 0 by feasible node."""
+    """Sum of the scores of tier 0, the tier of the default plugins, by feasible node."""
     conditions: tuple[Condition, ...] = ()
     groups: tuple[Group, ...] = ()
     """Nodes grouped by conditions, fewest conditions first."""
