@@ -254,9 +254,16 @@ class Release:
     uid_breaks_ties: bool
     """Whether preemption evicts the pod with the highest UID first, of pods with equal priority and start.
 
-    Otherwise, their order is not defined.
+    Otherwise, the last pod of the node.
 
     Source: pkg/scheduler/framework/preemption/util.go.
+    """
+    evicts_first_unstarted: bool
+    """Whether preemption evicts the first pod of the node first, of pods with equal priority that have not started.
+
+    Otherwise, the last pod.
+
+    Source: pkg/scheduler/util/utils.go (MoreImportantPod), pkg/scheduler/framework/preemption/types.go (NewVictim).
     """
     extenders_add_victims: bool
     """Whether extenders also receive nodes on which no eviction is needed, and can add victims there.
@@ -418,6 +425,7 @@ V1_36: Final = Release(
     budgets_stop_at_violation=False,
     empty_budget_selects_all=False,
     uid_breaks_ties=False,
+    evicts_first_unstarted=True,
     extenders_add_victims=False,
     taint_updates_wake_all=True,
     messages_name_pod_group=False,
@@ -473,6 +481,7 @@ V1_37: Final = replace(
     capacity_errors_fail=True,
     distinct_compares_all=True,
     budgets_stop_at_violation=True,
+    evicts_first_unstarted=False,
     taint_updates_wake_all=False,
     pending_pod_event="UnscheduledPod",
     own_update_event="TargetPod",

@@ -176,7 +176,12 @@ def _default_preemption(release: Release) -> PluginEntry:
     made = partial(
         DefaultPreemption,
         rules=BudgetRules(release.budgets_stop_at_violation, release.empty_budget_selects_all),
-        searching=SearchRules(release.uid_breaks_ties, release.members_rank_as_groups, release.extenders_add_victims),
+        searching=SearchRules(
+            uid_breaks_ties=release.uid_breaks_ties,
+            ranks_members=release.members_rank_as_groups,
+            extenders_add_victims=release.extenders_add_victims,
+            evicts_first_unstarted=release.evicts_first_unstarted,
+        ),
         reports_node=release.preempted_node_is_reported,
         for_groups=GroupRules(
             lack_is_final=release.lack_of_victims_is_final,

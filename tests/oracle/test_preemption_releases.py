@@ -66,12 +66,19 @@ def equal_pods() -> Case:
     return asked(*pods, plugins=ONLY_PREEMPTION, cpu="2")
 
 
+def unstarted_pods() -> Case:
+    """Make two pods of equal priority that have not started."""
+    pods = [placed(name, "a", cpu="2") | {"status": {"phase": "Pending"}} for name in ("first", "second")]
+    return asked(*pods, plugins=ONLY_PREEMPTION, cpu="2")
+
+
 CASES = {
     "no_deallocation_is_reported": ("1.37", asked(placed("high", "a", 10), plugins=ONLY_DEVICES)),
     "preempted_node_is_reported": ("1.37", asked(placed("low", "a"), plugins=ONLY_PREEMPTION)),
     "budgets_stop_at_violation": ("1.37", shared_budget()),
     "empty_budget_selects_all": ("1.38", empty_budget()),
     "uid_breaks_ties": ("1.38", equal_pods()),
+    "evicts_first_unstarted": ("1.37", unstarted_pods()),
 }
 """By field, the first minor with the new rule, and a case; the oracle of a preview is asked if it is chosen."""
 

@@ -52,6 +52,7 @@ ELSEWHERE: Mapping[str, str] = {
     "configuration_fields": "tests/app/configuration/test_release_differences.py",
     "counts_claims_by_owner": "tests/app/test_metrics_of_releases.py",
     "empty_budget_selects_all": "tests/oracle/test_preemption_releases.py",
+    "evicts_first_unstarted": "tests/oracle/test_preemption_releases.py",
     "extenders_add_victims": "tests/plugins/test_preemption_extenders.py",
     "empty_topology_is_domain": "tests/plugins/test_pod_group_placements.py",
     "entity_label": "tests/app/test_metrics_of_releases.py",

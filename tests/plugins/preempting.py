@@ -34,10 +34,11 @@ NOW = 1_800_000_000.0
 CORES = {"cpu": 4}
 
 
-def low(name: str, on: str, priority: int = 0, *, cpu: int = 4, minute: int = 0, **more: Any) -> Pod:
-    """A placed pod that takes a node of four cores, having started at a minute."""
+def low(name: str, on: str, priority: int = 0, *, cpu: int = 4, minute: int | None = 0, **more: Any) -> Pod:
+    """A placed pod that takes a node of four cores, having started at a minute, or not yet."""
     made = pod(name, on=on, requests={"cpu": cpu}, priority=priority, **more)
-    return replace(made, status=PodStatus(start_time=f"2026-01-01T00:{minute:02}:00Z"))
+    start = None if minute is None else f"2026-01-01T00:{minute:02}:00Z"
+    return replace(made, status=PodStatus(start_time=start))
 
 
 def going(of: Pod, reason: str = "PreemptionByScheduler") -> Pod:

@@ -252,6 +252,30 @@ def test_highest_uid_goes_first_of_equal_pods_where_a_release_says_so(names: str
 
 
 @pytest.mark.parametrize("one_by_one", [False, True])
+@pytest.mark.parametrize(
+    ("minute", "rules", "gone"),
+    [
+        (0, SearchRules(), ["x", "y"]),
+        (0, SearchRules(evicts_first_unstarted=True), ["x", "y"]),
+        (None, SearchRules(), ["x", "y"]),
+        (None, SearchRules(uid_breaks_ties=True), ["x", "y"]),
+        (None, SearchRules(evicts_first_unstarted=True), ["y", "z"]),
+    ],
+)
+def test_last_placed_goes_first_of_equal_pods(
+    minute: int | None, rules: SearchRules, gone: list[str], *, one_by_one: bool
+) -> None:
+    """The pod x is replaced by the last one as it is removed, and is placed once more behind the others."""
+    pods = {name: low(name, "a", cpu=1, minute=minute) for name in "xyz"}
+    around = world(node("a"), *pods.values())
+    around.drop(pods["x"])
+    around.take(pods["x"])
+    assert [one.pod.metadata.name for one in around.pods.on_row(0)] == ["z", "y", "x"]
+    found = searched(around, wanted(3), rules, one_by_one=one_by_one)
+    assert sorted(one.metadata.name for one in found.victims_and_violations(0)[0]) == gone
+
+
+@pytest.mark.parametrize("one_by_one", [False, True])
 def test_node_that_needs_no_eviction_is_an_error_only_where_a_release_says_so(one_by_one: bool) -> None:
     high = low("high", "a", 20, cpu=3)
     around = world(node("a"), high, low("stays", "a", cpu=1))

@@ -21,6 +21,8 @@ from tests.recorder.theirs import InvalidScriptError
 
 Thing = dict[str, Any]
 CLASSES: Final = priority_classes([])
+STARTED: Final = "2000-01-01T00:00:00Z"
+"""When all pods start for our scheduler: kube-scheduler takes the time of its clock, which stands still meanwhile."""
 
 
 class FakeClaims(RecordingClaims):
@@ -150,7 +152,10 @@ class FakeCluster:
         kind = kind_of(thing)
         if kind is None:
             raise ValueError(f"the scheduler does not read a {thing['kind']}")
-        asyncio.get_running_loop().call_soon(what, kind.decode(fill(copy.deepcopy(thing), CLASSES)))
+        thing = copy.deepcopy(thing)
+        if thing["kind"] == "Pod":
+            thing.setdefault("status", {}).setdefault("startTime", STARTED)
+        asyncio.get_running_loop().call_soon(what, kind.decode(fill(thing, CLASSES)))
 
     def _wrote(self, pod: Pod, **what: Any) -> None:
         self.writes.append({"at": self._now(), "pod": pod.metadata.name, **what})

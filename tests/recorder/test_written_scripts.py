@@ -74,7 +74,19 @@ def written(
     }
 
 
+def placed_again() -> Any:
+    """Write a script: a pod leaves its node and returns, and then one of the node's two equal pods has to go."""
+    script = written(
+        {"filter": {"p3": [{"byNode": {"n1": NO}}] * 3}, "permit": {"p1": [WAIT]}},
+        points={"preFilter": ["a"], "filter": ["a"], "permit": ["a"]},
+        pods=(written_pod("p1", "2"), written_pod("p2", "2"), written_pod("p3", "2", 10)),
+    )
+    script["steps"][-1]["at"] = 20.0173
+    return script
+
+
 SCRIPTS = {
+    "of equal pods the one that was placed last is evicted": placed_again(),
     "PreScore goes in its own order": written({}, points={"preScore": ["b", "a"], "score": ["a", "b"]}),
     "a pod that waits at Permit is nominated": written({"permit": {"p1": [WAIT]}}, points={"permit": ["a"]}),
     "a pod with work at PreBind is nominated": written({}, points={"preBind": ["a", "b"]}),

@@ -34,6 +34,27 @@ from tests.work import calls
 CPU = {"cpu": "1", "memory": "1Gi"}
 
 
+def test_pods_of_a_row_are_ordered_as_in_kube_scheduler() -> None:
+    made = cluster(node("a"), *(pod(name, on="a") for name in "vwxyz"))
+
+    def order() -> str:
+        there = made.pods.on_row(0)
+        assert [int(made.pods.places[one.slot]) for one in there] == [*range(len(there))]
+        return "".join(one.pod.metadata.name for one in there)
+
+    made.drop(pod("w", on="a"))
+    assert order() == "vzxy"
+    made.take(pod("z", on="a", requests=CPU))  # other resources
+    made.take(pod("x", on="a", labels={"app": "web"}))  # another signature
+    made.take(pod("v", on="a"))  # neither
+    assert order() == "xyzv"
+    made.drop(pod("v", on="a"))
+    made.drop(pod("y", on="a"))
+    assert order() == "xz"
+    made.pods.arrange(0, [one.pod.metadata.uid for one in reversed(made.pods.on_row(0))])
+    assert order() == "zx"
+
+
 def cpu(made: Cluster, name: str) -> int:
     return int(made.nodes.requested("cpu")[made.nodes.row_of[name]])
 

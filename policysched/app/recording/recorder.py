@@ -314,7 +314,7 @@ class Recorder(Observer):
         nodes = [one for one in cluster.nodes.nodes if one is not None]
         reserved = cluster.reserved()
         others = [*self._others.values()]
-        placed = [(one.pod, one.row if one.assumed else -1) for one in cluster.pods.by_id.values()]
+        placed = [(one.pod, one.row if one.assumed else -1) for one in cluster.pods.by_row()]
         nominated = cluster.nominations.listed()
         answers: list[MetricAnswer] = cluster.metrics.answers()
         assumed, in_flight = cluster.resource_claims.assumed(), cluster.resource_claims.pending()

@@ -20,6 +20,8 @@ from policysched.state.placed.pods import pod_id
 from policysched.state.pod_groups import GroupState, PodGroups
 
 Slots = NDArray[np.intp]
+Ties = tuple[NDArray[np.int32] | NDArray[np.str_], ...]
+"""Arrays by which pods are sorted, the most significant last. Shapes: (V,) each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,26 +75,26 @@ class Evictable:
         numbers, victims = np.unique(self.victims[~stays], return_inverse=True)
         return Evictable(self.slots[~stays], self.rows[~stays], victims, self.of_group[numbers])
 
-    def order(self, priorities: NDArray[np.int64], starts: NDArray[np.float64], uids: NDArray[np.str_] | None) -> Slots:
+    def order(self, priorities: NDArray[np.int64], starts: NDArray[np.float64], ties: Ties) -> Slots:
         """Return the indices of the pods, sorted by node, then by the importance of their victims.
 
         Args:
             priorities: The priorities of the pods.
             starts: The start times of the pods.
-            uids: The UIDs of the pods, if the lowest UID is the most important one of victims that are equal otherwise.
+            ties: The keys of pods of equal priority and start.
 
         Shapes: (V,) each.
         """
         victims = self.victims
         if self.are_single and not self.of_group.any():
-            keys = (starts, -priorities, self.rows)
-            return np.lexsort(keys if uids is None else (uids, *keys))
+            return np.lexsort((*ties, starts, -priorities, self.rows))
         firsts = np.unique(victims, return_index=True)[1]
         earliest = np.full(self.of_group.size, np.inf)
         np.minimum.at(earliest, victims, starts)
-        keys_of_victims = (earliest, -np.bincount(victims), ~self.of_group, -priorities[firsts])
-        ties = (np.arange(firsts.size),) if uids is None else (np.arange(firsts.size), uids[firsts])
-        return np.lexsort((*(key[victims] for key in (*ties, *keys_of_victims)), self.rows))
+        first_ranks = np.full(self.of_group.size, victims.size)
+        np.minimum.at(first_ranks, victims[np.lexsort(ties)], np.arange(victims.size))
+        keys = (first_ranks, earliest, -np.bincount(victims), ~self.of_group, -priorities[firsts])
+        return np.lexsort((*(key[victims] for key in keys), self.rows))
 
 
 def _slots_of(cluster: Cluster, groups: PodGroups) -> dict[int, GroupState]:

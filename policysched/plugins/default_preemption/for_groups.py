@@ -28,7 +28,7 @@ from policysched.plugins.default_preemption.budgets import Budgets
 from policysched.plugins.default_preemption.evictable import Evictable
 from policysched.plugins.default_preemption.eviction import is_going_for_another
 from policysched.plugins.default_preemption.guards import Guarded, ask_for
-from policysched.plugins.default_preemption.search import SearchRules, lower_on, uids_of
+from policysched.plugins.default_preemption.search import SearchRules, lower_on, ties_of
 from policysched.state.placed.pods import PlacedPod, pod_id
 
 PREFIX: Final = "pod group preemption: "
@@ -141,8 +141,9 @@ def _victims(rejected: RejectedGroup, budgets: Budgets, searching: SearchRules) 
     found = found.without(~guarded.may_go)
     slots, starts = found.slots, cluster.pods.starts(found.slots)
     priorities = cluster.signatures.priorities()[cluster.pods.signatures[slots]]
+    ties = ties_of(cluster, slots, np.isinf(starts), searching)
     starts[np.isinf(starts)] = cluster.time.seconds
-    order = found.order(priorities, starts, uids_of(cluster, slots) if searching.uid_breaks_ties else None)
+    order = found.order(priorities, starts, ties)
     slots, numbers, priorities = slots[order], found.victims[order], priorities[order]
     violating = budgets.violating(cluster, slots, found.rows[order])
     begins = np.flatnonzero(np.diff(numbers, prepend=-1, append=-1)) if slots.size else np.zeros(1, np.intp)

@@ -39,7 +39,7 @@ from policysched.framework import (
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import pod_priority
 from policysched.plugins.default_preemption.budgets import Budgets, Places
-from policysched.plugins.default_preemption.evictable import Evictable
+from policysched.plugins.default_preemption.evictable import Evictable, Ties
 from policysched.plugins.default_preemption.guards import Guarded, ask_guards
 from policysched.state.placed.pods import PlacedPod
 
@@ -51,11 +51,19 @@ class SearchRules:
     """Rules for the choice of victims that differ between Kubernetes minors."""
 
     uid_breaks_ties: bool = False
-    """Whether, of pods with equal priority and start time, the pod with the lowest UID is the most important."""
+    """Whether, of pods with equal priority and start time, the pod with the lowest UID is the most important.
+
+    Otherwise, the first pod of the node is the most important.
+    """
     ranks_members: bool = False
     """Whether a pod of a pod group is more important than other pods of the same priority."""
     extenders_add_victims: bool = False
     """Whether extenders get nodes on which the pod fits without evictions; without extenders, these are no error."""
+    evicts_first_unstarted: bool = False
+    """Whether, of pods with equal priority and no start time, the last pod of the node is the most important.
+
+    Otherwise, the first pod is.
+    """
 
 
 ANY_ORDER: Final = SearchRules()
@@ -235,8 +243,9 @@ def _gather(failed: FailedDecision, rows: RowNumbers, rules: SearchRules) -> Sea
     slots = found.slots
     priorities = cluster.signatures.priorities()[pods.signatures[slots]]
     starts = pods.starts(slots)
+    ties = ties_of(cluster, slots, np.isinf(starts), rules)
     starts[np.isinf(starts)] = cluster.time.seconds
-    order = found.order(priorities, starts, uids_of(cluster, slots) if rules.uid_breaks_ties else None)
+    order = found.order(priorities, starts, ties)
     slots = slots[order]
     there, begins = np.unique(found.rows[order], return_index=True)
     return Search(
@@ -266,7 +275,19 @@ def _first_of_each(victims: Places) -> Places:
     return np.flatnonzero(np.diff(victims, prepend=-1, append=-1)) if victims.size else np.zeros(1, np.intp)
 
 
-def uids_of(cluster: Cluster, slots: Places) -> NDArray[np.str_]:
+def ties_of(cluster: Cluster, slots: Places, are_unstarted: Mask, rules: SearchRules) -> Ties:
+    """Return the keys by which pods of equal priority and start are sorted, the most important first.
+
+    A pod that has not started has the current time as its start, which kube-scheduler reads once more for each pod.
+    Only a node's first twelve pods have a defined order in kube-scheduler unless they are sorted already.
+    """
+    rows, places = cluster.pods.rows[slots], cluster.pods.places[slots]
+    if rules.uid_breaks_ties:
+        return places, rows, np.where(are_unstarted, "", _uids_of(cluster, slots))
+    return np.where(are_unstarted & rules.evicts_first_unstarted, -places, places), rows
+
+
+def _uids_of(cluster: Cluster, slots: Places) -> NDArray[np.str_]:
     """Return the UIDs of pods. Shapes: (V,)."""
     by_slot = cluster.pods.by_slot
     placed = (by_slot[slot] for slot in slots.tolist())

@@ -122,6 +122,8 @@ class _Simulation:
         )
         self._cycle = GroupCycle(group, members, self._steps)
         self._removed: dict[str, PlacedPod] = {}
+        self._order: dict[int, list[str]] = {}
+        """The pods of each row with removed pods, by their identities, in the order before the removal."""
         self._placed: list[Member] = []
         """The members of the group that are assumed on a node, in the order of evaluation."""
         self._on_row: dict[int, list[Member]] = {}
@@ -140,9 +142,11 @@ class _Simulation:
         """The node of each assumed member, by pod identity."""
         return {member.identity: placement.assumed.node for member, placement in self._placed}
 
-    def begin(self, pods: Iterable[PlacedPod], scheduled: Callable[[], int]) -> None:
+    def begin(self, pods: Sequence[PlacedPod], scheduled: Callable[[], int]) -> None:
         """Remove placed pods and run the group's cycle; the members that fit stay assumed."""
         self._cycle.begin()
+        there = self._cluster.pods
+        self._order = {row: [pod_id(one.pod) for one in there.on_row(row)] for row in {one.row for one in pods}}
         self.remove(pods)
         decision = at_once(decide_group(self._cycle, scheduled))
         verdict = decision.verdict
@@ -162,6 +166,8 @@ class _Simulation:
         self._cycle.undo()
         for placed in self._removed.values():
             self._cluster.put_back(placed)
+        for row, identities in self._order.items():
+            self._cluster.pods.arrange(row, identities)
         self._cycle.end()
 
     def reaches(self, pods: Iterable[PlacedPod]) -> bool:

@@ -1,16 +1,19 @@
 """`PodTable`: the placed and assumed pods of each node. `PodSignatures`: sets of pods that rules treat alike.
 
-Finished pods are omitted. The pods of a row are in the order of their arrival. Each pod has a slot in arrays such as
-`rows` and `signatures`, for computations over all pods; free slots are reused.
+Finished pods are omitted. The pods of a row have the order that they have in kube-scheduler: an added or updated pod
+becomes the last pod, and the last pod takes the place of a removed pod. Each pod has a slot in arrays such as `rows`,
+for computations over all pods; free slots are reused.
 
 Pods of a signature are equal in all fields that affinity terms, spread constraints and rules about pods on a node read
 (namespace, labels and so on, but not the name), so these are evaluated once per signature.
+
+Source: pkg/scheduler/framework/types.go (AddPod, RemovePod), pkg/scheduler/backend/cache/cache.go (updatePod).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -47,26 +50,33 @@ def pod_id(pod: Pod) -> str:
 class PodTable:
     """Placed and assumed pods, by identity and by node's row, with arrays of their values.
 
-    Shapes: `rows` and `signatures` (P,), one element per slot; a free slot has the row −1.
+    Shapes: `rows`, `signatures` and `places` (P,), one element per slot; a free slot has the row −1.
     """
 
-    __slots__ = ("_by_row", "_created", "_free", "_going", "_starts", "by_id", "by_slot", "rows", "signatures")
+    __slots__ = ("_by_row", "_created", "_free", "_going", "_starts", "by_id", "by_slot", "places", "rows",
+                 "signatures")  # fmt: skip
 
     def __init__(self) -> None:
         self.by_id: dict[str, PlacedPod] = {}
         self.rows: NDArray[np.int32] = np.full(FIRST_SLOTS, -1, np.int32)
         self.signatures: NDArray[np.int32] = np.zeros(FIRST_SLOTS, np.int32)
+        self.places: NDArray[np.int32] = np.zeros(FIRST_SLOTS, np.int32)
+        """The index of each pod among the pods of its row."""
         self.by_slot: list[PlacedPod | None] = [None] * FIRST_SLOTS
         self._starts: NDArray[np.float64] = np.full(FIRST_SLOTS, np.nan)
         # Valid if the start is not NaN. Creation times are read at the first use.
         self._created: NDArray[np.float64] = np.full(FIRST_SLOTS, np.nan)
         self._going: NDArray[np.bool_] = np.zeros(FIRST_SLOTS, np.bool_)
-        self._by_row: dict[int, dict[str, PlacedPod]] = {}
+        self._by_row: dict[int, list[PlacedPod]] = {}
         self._free = list(range(FIRST_SLOTS - 1, -1, -1))
 
     def on_row(self, row: int) -> list[PlacedPod]:
         """Return the pods on the node of a row."""
-        return list(self._by_row.get(row, {}).values())
+        return self._by_row.get(row, []).copy()
+
+    def by_row(self) -> list[PlacedPod]:
+        """Return all pods, node by node."""
+        return [placed for pods in self._by_row.values() for placed in pods]
 
     def has_row(self, row: int) -> bool:
         """Return whether any pod is on the node of a row."""
@@ -75,13 +85,13 @@ class PodTable:
     def insert(self, identity: str, placed: PlacedPod) -> None:
         """Add a placed pod to its node and to the arrays."""
         self.by_id[identity] = placed
-        self._by_row.setdefault(placed.row, {})[identity] = placed
         if not self._free:
             self._grow()
         placed.slot = self._free.pop()
         self.rows[placed.slot], self.signatures[placed.slot] = placed.row, placed.signature
         self.by_slot[placed.slot] = placed
         self._starts[placed.slot] = np.nan
+        self._append(placed)
 
     def remove(self, identity: str) -> PlacedPod:
         """Remove a placed pod from its node and return the pod."""
@@ -89,25 +99,44 @@ class PodTable:
         self.rows[placed.slot] = -1
         self.by_slot[placed.slot] = None
         self._free.append(placed.slot)
-        pods = self._by_row[placed.row]
-        del pods[identity]
-        if not pods:
-            del self._by_row[placed.row]
+        self._take_out(placed)
         return placed
 
     def replace(self, identity: str, version: PlacedPod) -> None:
         """Replace a placed pod by a version with another signature, such as other labels, as its node's last pod."""
         placed = self.by_id.pop(identity)
-        pods, slot = self._by_row[placed.row], placed.slot
-        del pods[identity]
-        self.by_id[identity] = pods[identity] = self.by_slot[slot] = version
-        version.slot, self.signatures[slot] = slot, version.signature
+        self._take_out(placed)
+        slot = version.slot = placed.slot
+        self.by_id[identity] = self.by_slot[slot] = version
+        self.signatures[slot] = version.signature
         self._starts[slot] = np.nan
+        self._append(version)
 
     def update(self, placed: PlacedPod, pod: Pod) -> None:
-        """Replace a placed pod by a version with the same node and signature (labels, requests, …)."""
+        """Replace a placed pod by a version with the same signature (labels, requests, …), as its node's last pod."""
         placed.pod, placed.assumed = pod, False
         self._starts[placed.slot] = np.nan
+        self._take_out(placed)
+        self._append(placed)
+
+    def arrange(self, row: int, identities: Sequence[str]) -> None:
+        """Put the pods on the node of a row in an order that `on_row` returned before."""
+        pods = self._by_row[row] = [self.by_id[identity] for identity in identities]
+        self.places[[placed.slot for placed in pods]] = np.arange(len(pods))
+
+    def _append(self, placed: PlacedPod) -> None:
+        pods = self._by_row.setdefault(placed.row, [])
+        self.places[placed.slot] = len(pods)
+        pods.append(placed)
+
+    def _take_out(self, placed: PlacedPod) -> None:
+        pods, place = self._by_row[placed.row], int(self.places[placed.slot])
+        last = pods.pop()
+        if last is not placed:
+            pods[place] = last
+            self.places[last.slot] = place
+        elif not pods:
+            del self._by_row[placed.row]
 
     def starts(self, slots: NDArray[np.intp]) -> NDArray[np.float64]:
         """Return the start times of the pods with given indexes (slots); infinity for a pod that has not started.
@@ -150,6 +179,7 @@ class PodTable:
         self._created = np.concatenate((self._created, np.full(size, np.nan)))
         self._going = np.concatenate((self._going, np.zeros(size, np.bool_)))
         self.rows = np.concatenate((self.rows, np.full(size, -1, np.int32)))
+        self.places = np.concatenate((self.places, np.zeros(size, np.int32)))
         self.signatures = np.concatenate((self.signatures, np.zeros(size, np.int32)))
         self._free = list(range(2 * size - 1, size - 1, -1))
 
