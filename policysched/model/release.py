@@ -106,6 +106,11 @@ class Release:
 
     Source: pkg/scheduler/framework/preemption/preemption.go.
     """
+    unbound_victim_retries: bool
+    """Whether a preempting pod is retried without backoff if its last victim was not bound yet.
+
+    Source: pkg/scheduler/framework/preemption/executor.go.
+    """
     gangs_wait_at_permit: bool
     """Whether members of a gang wait at Permit until enough of them have a node.
 
@@ -398,6 +403,7 @@ V1_36: Final = Release(
     exact_capacities=False,
     no_deallocation_is_reported=True,
     preempted_node_is_reported=False,
+    unbound_victim_retries=False,
     gangs_wait_at_permit=True,
     group_generation_is_renewed=True,
     lack_of_victims_is_final=True,
@@ -468,6 +474,7 @@ V1_37: Final = replace(
     missing_driver_rejects=True,
     no_deallocation_is_reported=False,
     preempted_node_is_reported=True,
+    unbound_victim_retries=True,
     selector_errors_name_devices=True,
     selectors_follow_cel_0_29=True,
     device_taint_rules_apply=True,

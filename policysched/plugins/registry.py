@@ -183,6 +183,7 @@ def _default_preemption(release: Release) -> PluginEntry:
             evicts_first_unstarted=release.evicts_first_unstarted,
         ),
         reports_node=release.preempted_node_is_reported,
+        retries_at_once=release.unbound_victim_retries,
         for_groups=GroupRules(
             lack_is_final=release.lack_of_victims_is_final,
             policy_comes_first=release.preemption_policy_comes_first,

@@ -78,6 +78,7 @@ ELSEWHERE: Mapping[str, str] = {
     "preemption_reserves": "tests/app/configuration/test_release_differences.py",
     "shrinking_node_wakes": "tests/plugins/node_resources/test_fit.py",
     "taint_updates_wake_all": "tests/schedule/test_queue_hints.py",
+    "unbound_victim_retries": "tests/recorder/test_written_scripts.py",
     "uid_breaks_ties": "tests/oracle/test_preemption_releases.py",
     "validates_placement_points": "tests/app/configuration/test_release_differences.py",
 }

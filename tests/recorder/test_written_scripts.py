@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from policysched.model.release import RELEASES
 from tests.oracle.minors import WITH_EACH_MINOR, release_of
 from tests.recorder import ours
 from tests.recorder.judge import disagreement
@@ -85,7 +86,20 @@ def placed_again() -> Any:
     return script
 
 
+def unbound_victim() -> Any:
+    """Write a script: a pod that waits at Permit is preempted while a pod of its priority waits for a place."""
+    wants = (("p1", 0), ("p2", 5), ("p3", 0), ("p4", 10))
+    script = written(
+        {"permit": {"p1": [{"code": "Wait", "timeout": 75.0}]}},
+        points={"preFilter": ["a"], "permit": ["a"]},
+        pods=[written_pod(name, "3", priority) for name, priority in wants],
+    )
+    script["steps"][-1]["at"] = 20.0173
+    return script
+
+
 SCRIPTS = {
+    "a preemptor of a pod that waits at Permit is tried before others": unbound_victim(),
     "of equal pods the one that was placed last is evicted": placed_again(),
     "PreScore goes in its own order": written({}, points={"preScore": ["b", "a"], "score": ["a", "b"]}),
     "a pod that waits at Permit is nominated": written({"permit": {"p1": [WAIT]}}, points={"permit": ["a"]}),
@@ -227,3 +241,10 @@ def test_written_scripts_go_as_in_kube_scheduler(kube: KubeScheduler, name: str)
     script = SCRIPTS[name]
     assert disagreement(kube, script) == []
     assert ours.play(script, release_of(kube))["calls"]
+
+
+@pytest.mark.parametrize(("minor", "tried"), [("1.36", ["p3", "p4"]), ("1.37", ["p4", "p3"])])
+def test_preemptor_of_an_unbound_victim_is_retried_where_a_release_says_so(minor: str, tried: list[str]) -> None:
+    outcome = ours.play(unbound_victim(), RELEASES[minor])
+    calls = [one["pod"] for one in outcome["calls"] if one["point"] == "preFilter" and one["at"] > 20.0185]
+    assert calls[:2] == tried

@@ -5,7 +5,8 @@ preemptor. Until then the preemptor is gated, because it would find the node ful
 as deleted. After any other error the preemptor is retried after seconds, not at once as in kube-scheduler, whose client
 sends at most 50 requests a second.
 
-Source: pkg/scheduler/framework/preemption/executor.go (prepareCandidateAsync, IsPodRunningPreemption), KEP-4832, v1.36.
+Source: pkg/scheduler/framework/preemption/executor.go (prepareCandidateAsync, IsPodRunningPreemption), KEP-4832, v1.36
+and v1.37.
 """
 
 from __future__ import annotations
@@ -78,6 +79,8 @@ class Preemption:
     """The identity of the victim that is evicted last; empty until all other victims are evicted."""
     held_back: bool = False
     """Whether PreEnqueue gated the preemptor during the preemption."""
+    ends_unbound: bool = False
+    """Whether the last victim was not bound yet, so that it returned to the queue."""
 
     @property
     def is_over(self) -> bool:
@@ -94,10 +97,16 @@ class Preemption:
 
 
 class Evictions:
-    """The running preemptions of one profile, by preemptor."""
+    """The running preemptions of one profile, by preemptor.
 
-    def __init__(self, plugin: str) -> None:
+    Args:
+        plugin: The name of the plugin.
+        retries_at_once: Whether a preemptor is retried without backoff if its last victim was not bound yet.
+    """
+
+    def __init__(self, plugin: str, *, retries_at_once: bool = False) -> None:
         self._plugin = plugin
+        self._retries_at_once = retries_at_once
         self._running: dict[str, Preemption] = {}
         self._pausing = 0
         """Number of preemptors that wait for a retry after a failed eviction."""
@@ -127,7 +136,10 @@ class Evictions:
                 del self._running[preemptor]
         if failed:
             await self._pause(handle)
-        if failed or (preemption.held_back and preemption.left_nobody):
+        at_once = self._retries_at_once and preemption.ends_unbound
+        if at_once:
+            await handle.pause(0.0)  # until the victim left its node; otherwise, the preemptor would evict it again
+        if failed or ((at_once or preemption.held_back) and preemption.left_nobody):
             handle.activate(preemption.preemptor.identities)
         if error is not None:
             raise error
@@ -168,6 +180,7 @@ class Evictions:
         note = f"Preempted by {preemptor.kind} {obj.metadata.uid} on node {place}"
         if self._requeue_unbound(pod_id(victim), handle):
             note += " (in kube-scheduler memory)."
+            preemption.ends_unbound = preemption.last == pod_id(victim)
         else:
             try:
                 await _delete(victim, preemptor, handle)

@@ -151,6 +151,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         searching: How victims are chosen.
         reports_node: Whether the message of a preempting pod names the node and the number of victims.
         for_groups: How pod groups preempt.
+        retries_at_once: Whether a preemptor is retried without backoff if its last victim was not bound yet.
     """
 
     name = DEFAULT_PREEMPTION
@@ -165,12 +166,13 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         searching: SearchRules = ANY_ORDER,
         reports_node: bool = False,
         for_groups: GroupRules | None = None,
+        retries_at_once: bool = False,
     ) -> None:
         self._given = given or PreemptionArguments()
         self._rules = rules or BudgetRules()
         self._searching = searching
         self._reports_node, self._group_rules = reports_node, for_groups or GroupRules()
-        self._evictions = Evictions(self.name)
+        self._evictions = Evictions(self.name, retries_at_once=retries_at_once)
         self._budgets: Budgets | None = None
 
     def pre_enqueue(self, pod: Pod, cluster: Cluster) -> Status | None:
