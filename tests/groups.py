@@ -22,6 +22,8 @@ from tests.build import pod
 
 GATED = replace(V1_37, generic_workload=True)
 GATED_38 = replace(V1_38, generic_workload=True)
+CLAIMS = replace(GATED, workload_claims=True)
+CLAIMS_38 = replace(GATED_38, workload_claims=True)
 TOPOLOGY = replace(GATED, topology_aware=True)
 TOPOLOGY_38 = replace(GATED_38, topology_aware=True)
 

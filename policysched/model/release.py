@@ -28,6 +28,8 @@ class Release:
     """Whether the feature gate GenericWorkload is on: pods with a scheduling group are scheduled by pod groups."""
     topology_aware: bool = False
     """Whether the feature gate TopologyAwareWorkloadScheduling is on: pod groups are placed by topology."""
+    workload_claims: bool = False
+    """Whether the feature gate DRAWorkloadResourceClaims is on: pods share the resource claims of their pod group."""
     node_name_is_first: bool
     """Whether NodeName precedes NodeUnschedulable among the default plugins.
 
@@ -551,15 +553,17 @@ DEFAULT: Final = V1_37
 """The release for decisions without a server."""
 
 
-def with_pod_groups(release: Release, *, by_topology: bool = False) -> Release | None:
+def with_pod_groups(release: Release, *, by_topology: bool = False, shares_claims: bool = False) -> Release | None:
     """Return a release with the feature gate GenericWorkload; None if the gate cannot be turned on: it is alpha.
 
     Args:
         release: The release.
         by_topology: Whether the gate TopologyAwareWorkloadScheduling is on, too.
+        shares_claims: Whether the gate DRAWorkloadResourceClaims is on, too.
     """
-    is_beta = _order(release.minor) >= _order("1.37")
-    return replace(release, generic_workload=True, topology_aware=by_topology) if is_beta else None
+    if _order(release.minor) < _order("1.37"):
+        return None
+    return replace(release, generic_workload=True, topology_aware=by_topology, workload_claims=shares_claims)
 
 
 def _order(minor: str) -> int:

@@ -109,7 +109,13 @@ def fails(case: dict[str, Any], minor: str, theirs: dict[str, Any]) -> list[str]
 
 def differing(old: str, new: str) -> set[str]:
     """The fields in which two minors differ."""
-    named = {one.name for one in fields(Release)} - {"version", "is_preview", "generic_workload", "topology_aware"}
+    named = {one.name for one in fields(Release)} - {
+        "version",
+        "is_preview",
+        "generic_workload",
+        "topology_aware",
+        "workload_claims",
+    }
     return {name for name in named if getattr(RELEASES[old], name) != getattr(RELEASES[new], name)}
 
 

@@ -17,7 +17,7 @@ ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = ROOT / "docs" / "reference" / "kubernetes-versions.md"
 WITNESSES: Final = ROOT / "tests" / "oracle" / "witnesses"
 _SOURCE: Final = re.compile(r"\s*Source: (?P<source>.+)\.\s*\Z", re.DOTALL)
-NO_DIFFERENCE: Final = frozenset({"version", "is_preview", "generic_workload", "topology_aware"})
+NO_DIFFERENCE: Final = frozenset({"version", "is_preview", "generic_workload", "topology_aware", "workload_claims"})
 """Fields of a release that are not in the table of differences."""
 HEAD: Final = """---
 description: Which Kubernetes versions policysched follows, how to choose one, and every difference between them.

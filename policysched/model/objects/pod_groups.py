@@ -6,7 +6,7 @@ Source: k8s.io/api/scheduling/v1beta1/types.go, v0.37 and v0.38.
 from __future__ import annotations
 
 from policysched.model.objects.meta import Int32, Metadata, Struct
-from policysched.model.objects.pods import PodCondition
+from policysched.model.objects.pods import PodClaimStatus, PodCondition, PodResourceClaim
 
 
 class BasicSchedulingPolicy(Struct, frozen=True):
@@ -53,6 +53,7 @@ class PodGroupSpec(Struct, frozen=True):
 
     scheduling_policy: PodGroupSchedulingPolicy = PodGroupSchedulingPolicy()
     scheduling_constraints: PodGroupSchedulingConstraints | None = None
+    resource_claims: list[PodResourceClaim] = []
     disruption_mode: DisruptionMode | None = None
     priority: Int32 | None = None
     preemption_policy: str | None = None
@@ -62,6 +63,7 @@ class PodGroupStatus(Struct, frozen=True):
     """Status of a pod group."""
 
     conditions: list[PodCondition] = []
+    resource_claim_statuses: list[PodClaimStatus] = []
 
 
 class PodGroup(Struct, frozen=True):
