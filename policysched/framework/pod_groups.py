@@ -200,6 +200,10 @@ class RejectedGroup(Protocol):
         """The cluster in which the group was rejected."""
 
     @property
+    def state(self) -> CycleState:
+        """The state of the group's cycle, in which plugins store data at `note_member`."""
+
+    @property
     def victim_guards(self) -> Sequence[VictimGuard]:
         """The guards that protect placed pods; a pod may be evicted if no guard protects it."""
 
@@ -245,6 +249,8 @@ class PodGroupPostFilterResult:
     """Whether the plugin searched for victims."""
     disruption: Disruption | None = None
     """Counts of what the eviction of the victims disrupts; None if no victims were chosen."""
+    cleanups: tuple[Undo, ...] = ()
+    """The requests to send after the attempt, unless the group's attempt ends with an error."""
 
 
 class PodGroupPostFilterPlugin(Plugin, ABC):
@@ -254,6 +260,8 @@ class PodGroupPostFilterPlugin(Plugin, ABC):
     def pod_group_post_filter(self, rejected: RejectedGroup) -> PodGroupPostFilterResult:
         """Return how the pod group can be made to fit, or why not."""
 
-    def cleanups(self, pod: Pod, failed: FailedDecision) -> tuple[Undo, ...]:  # noqa: ARG002 - for subclasses
-        """Return the API requests to send for a member without a feasible node if its group is rejected."""
-        return ()
+    def note_member(self, pod: Pod, failed: FailedDecision, state: CycleState) -> None:
+        """Store in the state of the group's cycle what `pod_group_post_filter` needs about an evaluated member.
+
+        Called for members without a feasible node; with the feature gate DRAWorkloadResourceClaims, for all members.
+        """

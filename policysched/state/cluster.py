@@ -106,7 +106,7 @@ class Cluster:
         self._follows_details = False
         """Whether changes of annotations and phases of placed pods are recorded, because a policy reads them."""
         self.devices = ClusterDevices(self.objects, self.nodes, release)
-        self.resource_claims = ResourceClaims(self.devices.allocated)
+        self.resource_claims = ResourceClaims(self.devices.allocated, of_groups=release.workload_claims)
         """The ResourceClaims of the cluster: as stored on the API server, and as assumed after a write."""
         self.unknown_namespaces: set[str] = set()
         """The namespaces of placed pods whose Namespace object is unknown."""

@@ -34,12 +34,13 @@ class ResourceClaims:
 
     Args:
         allocated: The devices that are allocated to claims.
+        of_groups: Whether pods can use the claims of their pod group.
     """
 
-    __slots__ = ("_allocated", "_in_flight", "_known", "_owned", "_shares", "_sharing", "_stored", "stamp")
+    __slots__ = ("_allocated", "_in_flight", "_known", "_owned", "_shares", "_sharing", "_stored", "of_groups", "stamp")
 
-    def __init__(self, allocated: AllocatedState) -> None:
-        self._allocated = allocated
+    def __init__(self, allocated: AllocatedState, *, of_groups: bool = False) -> None:
+        self._allocated, self.of_groups = allocated, of_groups
         self.stamp = 0
         """A number that changes if a claim changes, or an allocation in flight begins or ends."""
         self._stored: dict[str, ResourceClaim] = {}

@@ -127,8 +127,8 @@ class RecordedResourceClaims(ResourceClaims):
 
     __slots__ = ("_change",)
 
-    def __init__(self, allocated: AllocatedState, change: OutermostChanges) -> None:
-        super().__init__(allocated)
+    def __init__(self, allocated: AllocatedState, change: OutermostChanges, *, of_groups: bool) -> None:
+        super().__init__(allocated, of_groups=of_groups)
         self._change = change
 
     def assume(self, claim: ResourceClaim) -> Change:
@@ -204,7 +204,9 @@ class RecordedCluster(Cluster):
         self._volumes = RecordedAssumable(change, lambda volume: volume.metadata.name, self.storage.pool.follow)
         self._claims = RecordedAssumable(change, lambda claim: claim.key)
         self.storage.volumes, self.storage.claims = self._volumes, self._claims
-        self.resource_claims: RecordedResourceClaims = RecordedResourceClaims(self.devices.allocated, change)
+        self.resource_claims: RecordedResourceClaims = RecordedResourceClaims(
+            self.devices.allocated, change, of_groups=release.workload_claims
+        )
 
     def waiting_members(self) -> list[Pod]:
         """Return the pending members of all pod groups."""

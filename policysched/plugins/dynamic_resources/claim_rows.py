@@ -24,7 +24,7 @@ from policysched.devices import (
     NodeAllocationError,
 )
 from policysched.framework import Cluster, Code, Codes, FailedDecision, Mask, RowNumbers, Scores, Status, unresolvable
-from policysched.model.objects import NodeSelector, Pod, ResourceClaim
+from policysched.model.objects import NodeSelector, ResourceClaim
 from policysched.model.selection.node_selectors import node_selector
 from policysched.plugins.dynamic_resources.extended_resources import ExtendedRequests, ExtendedRows
 from policysched.plugins.dynamic_resources.pod_claims import (
@@ -114,8 +114,17 @@ class ClaimRows:
             else:
                 self._score_allocated(group & ~rows.unfit)
 
-    def returnable(self, pod: Pod, failed: FailedDecision) -> list[ResourceClaim]:
-        """Return the allocated claims that no other pod uses and for which some node rejected the pod."""
+    def returnable(self, failed: FailedDecision, consumer: str) -> list[ResourceClaim]:
+        """Return the rejecting claims that are reserved for nobody else.
+
+        Args:
+            failed: The decision about the pod.
+            consumer: The UID of the pod, or of its pod group.
+        """
+        return [one for one in self.rejecting(failed) if {user.uid for user in one.status.reserved_for} <= {consumer}]
+
+    def rejecting(self, failed: FailedDecision) -> list[ResourceClaim]:
+        """Return the allocated claims, except the special claim, for which some node rejected the pod."""
         if not self.unavailable:
             return []
         nodes = failed.cluster.nodes
@@ -124,11 +133,7 @@ class ClaimRows:
         for row in failed.rows_with(Code.UNSCHEDULABLE_AND_UNRESOLVABLE).tolist():
             rejected[row] = failed.status_of(nodes.names[row]) == status
         special = None if self.claims.extended is None else self.claims.extended.claim
-        return [
-            claim
-            for claim in self.unavailable_on(rejected)
-            if claim is not special and {one.uid for one in claim.status.reserved_for} <= {pod.metadata.uid}
-        ]
+        return [claim for claim in self.unavailable_on(rejected) if claim is not special]
 
     def unavailable_on(self, rows: Mask) -> list[ResourceClaim]:
         """Return the allocated claims because of which some of the given rows were rejected. Shapes: rows (N,)."""

@@ -24,7 +24,7 @@ from policysched.devices.inventory.allocated import device_or_share
 from policysched.framework import ApiError, DeviceWaitOutcome, Handle
 from policysched.framework.client import LostAnswer
 from policysched.model.objects import AllocationResult, ClaimMetadata, ConsumerReference, Pod, ResourceClaim
-from policysched.plugins.dynamic_resources.pod_claims import is_reserved_for, results_of
+from policysched.plugins.dynamic_resources.pod_claims import is_reserved, results_of
 from policysched.state.placed.pods import pod_id
 from policysched.state.resource_claims import ClaimOutOfStepError, ResourceClaims, is_newer
 
@@ -74,16 +74,16 @@ class Polls:
 
 
 class ClaimWriter:
-    """Writes the resource claims of one pod at PreBind.
+    """Writes a resource claim at PreBind.
 
     Args:
-        pod: The pod.
+        consumer: The pod, or its pod group, for which the claim is reserved.
         known: All claims; versions that are read from the server are added.
         handle: The client and clock.
     """
 
-    def __init__(self, pod: Pod, known: ResourceClaims, handle: Handle) -> None:
-        self._pod, self._known, self._handle = pod, known, handle
+    def __init__(self, consumer: ConsumerReference, known: ResourceClaims, handle: Handle) -> None:
+        self._consumer, self._known, self._handle = consumer, known, handle
 
     async def create(self, claim: ResourceClaim) -> ResourceClaim:
         """Create the pod's special claim, for extended resources that devices provide.
@@ -138,7 +138,7 @@ class ClaimWriter:
             claim = with_status(claim, allocation=replace(allocation, allocation_timestamp=now))
         elif claim.status.allocation is None:
             raise BindingError(f"claim {claim.key} got deallocated elsewhere in the meantime")
-        claim = with_status(claim, reserved_for=(*claim.status.reserved_for, _consumer(self._pod)))
+        claim = with_status(claim, reserved_for=(*claim.status.reserved_for, self._consumer))
         client = self._handle.client.claims
         write, what = (client.reserve, "") if allocation is None else (client.allocate, "allocation and ")
         try:
@@ -208,8 +208,8 @@ class ClaimWriter:
         return found
 
     def _is_done(self, sent: ResourceClaim, found: ResourceClaim) -> bool:
-        """Return whether the server's claim is reserved for the pod and has the same devices as the write."""
-        is_same = found.metadata.uid == sent.metadata.uid and is_reserved_for(found, self._pod)
+        """Return whether the server's claim is reserved for the consumer and has the same devices as the write."""
+        is_same = found.metadata.uid == sent.metadata.uid and is_reserved(found, self._consumer.uid)
         return is_same and [*map(device_or_share, results_of(found))] == [*map(device_or_share, results_of(sent))]
 
 
@@ -232,11 +232,14 @@ async def delete_claim(claim: ResourceClaim, handle: Handle) -> None:
 
 
 async def deallocate(claim: ResourceClaim, known: ResourceClaims, handle: Handle) -> None:
-    """Deallocate a claim on the server, and assume the server's version of the claim.
+    """Deallocate a claim on the server, and assume the server's version; do nothing if the claim is not allocated.
 
     Raises:
         ApiError: The server refused, or another client wrote the claim.
     """
+    stored = known.get(claim.key)
+    if stored is not None and stored.status.allocation is None:
+        return
     try:
         found = await _until_known(partial(handle.client.claims.deallocate, claim), claim, handle)
     except ApiError as error:
@@ -247,8 +250,14 @@ async def deallocate(claim: ResourceClaim, known: ResourceClaims, handle: Handle
     take_over(found, known, handle)
 
 
-async def unreserve(claim: ResourceClaim, pod: Pod, known: ResourceClaims, handle: Handle) -> None:
-    """Remove a pod from a claim's reservedFor on the server, and assume the server's version of the claim.
+async def unreserve(claim: ResourceClaim, consumer: str, known: ResourceClaims, handle: Handle) -> None:
+    """Remove a pod or pod group from a claim's reservedFor, and assume the server's version of the claim.
+
+    Args:
+        claim: The claim.
+        consumer: The UID of the pod or pod group.
+        known: All claims.
+        handle: The client and clock.
 
     Raises:
         ApiError: The server refused, or other clients keep writing the claim.
@@ -257,9 +266,9 @@ async def unreserve(claim: ResourceClaim, pod: Pod, known: ResourceClaims, handl
     latest = known.get(claim.key)
     found = claim if latest is None or latest.metadata.uid != uid else latest
     for attempt in range(1, ATTEMPTS + 1):
-        if found.metadata.uid != uid or not is_reserved_for(found, pod):
+        if found.metadata.uid != uid or not is_reserved(found, consumer):
             break
-        others = tuple(one for one in found.status.reserved_for if one.uid != pod.metadata.uid)
+        others = tuple(one for one in found.status.reserved_for if one.uid != consumer)
         write = partial(client.reserve, with_status(found, reserved_for=others))
         try:
             found = await _until_known(write, claim, handle)
@@ -331,7 +340,8 @@ def _unprotected(claim: ResourceClaim) -> ResourceClaim:
     return replace(claim, metadata=replace(claim.metadata, finalizers=kept))
 
 
-def _consumer(pod: Pod) -> ConsumerReference:
+def consumer_of(pod: Pod) -> ConsumerReference:
+    """Return the reference to a pod in the reservedFor of its claims."""
     return ConsumerReference(resource="pods", name=pod.metadata.name, uid=pod.metadata.uid)
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import cache, cached_property, partial
+from operator import itemgetter
 from typing import Final
 
 import numpy as np
@@ -51,7 +52,7 @@ from policysched.framework import (
     default_normalize,
     unschedulable,
 )
-from policysched.framework.binding import Undo
+from policysched.framework.cycle_state import CycleState
 from policysched.framework.partial_plugins import AlwaysZeroScore
 from policysched.framework.pod_groups import PodGroupPostFilterPlugin, PodGroupPostFilterResult, RejectedGroup
 from policysched.model.objects import AllocationResult, Pod, PodGroup, ResourceClaim
@@ -61,6 +62,7 @@ from policysched.plugins.dynamic_resources import claim_writes
 from policysched.plugins.dynamic_resources.claim_rows import ClaimRows
 from policysched.plugins.dynamic_resources.claim_writes import ClaimTurns
 from policysched.plugins.dynamic_resources.extended_resources import IN_MEMORY
+from policysched.plugins.dynamic_resources.group_claims import ClaimRelease, NotedMember, release_of_group
 from policysched.plugins.dynamic_resources.pod_claims import (
     INVALID_POOLS,
     NAME,
@@ -81,6 +83,7 @@ from policysched.plugins.dynamic_resources.reservation import (
     reservation,
 )
 from policysched.reading.durations import SECOND, go_duration, nanoseconds
+from policysched.state.placed.pods import pod_id
 from policysched.state.tables.nodes import NodeTable
 
 BINDING_TIMEOUT: Final = 600.0
@@ -90,7 +93,7 @@ NOTHING_TO_DEALLOCATE: Final = unschedulable("no new claims to deallocate")
 DEALLOCATED: Final = unschedulable("deallocation of ResourceClaim completed")
 DELETED: Final = unschedulable("deletion of ResourceClaim completed")
 NO_HELP: Final = unschedulable("still not schedulable")
-GROUP_DONE: Final = PodGroupPostFilterResult(unschedulable("deallocation and deletion of ResourceClaims completed"))
+GROUP_DONE: Final = unschedulable("deallocation and deletion of ResourceClaims completed")
 GROUP_SKIPPED: Final = PodGroupPostFilterResult(unschedulable())
 _OF_ONE_POD: Final = Status(Code.ERROR, ("ResourceClaims cannot be allocated",))
 """Placeholder for the error of a result that pods share; the plugin then evaluates the pod alone."""
@@ -115,6 +118,10 @@ class DynamicResourcesArguments(PluginArguments, frozen=True):
         ):
             if (nanoseconds(text) or 0) < least:
                 yield field, f'"{text}" is shorter than {least // SECOND}s'
+
+
+Choose = Callable[[Sequence[ResourceClaim]], ResourceClaim]
+"""Function that chooses one of several claims."""
 
 
 class PreparedPod:
@@ -303,31 +310,53 @@ class DynamicResources(
         found = self._claims_of(pod, failed.cluster)
         if not isinstance(found, PodClaims):
             return PostFilterResult(self._without_claims)
+        release = self._release(pod, found, failed, failed.rng.choice)
+        if release is None:
+            return PostFilterResult(self._no_help)
+        return PostFilterResult(release.status, cleanups=(release.request,))
+
+    def _release(self, pod: Pod, found: PodClaims, failed: FailedDecision, choose: Choose) -> ClaimRelease | None:
+        """Return the release of an allocated claim because of which nodes reject the pod, or of its special claim."""
         rows = self._prepared(pod, failed.cluster).rows()
-        claims = [] if isinstance(rows, Status) else rows.returnable(pod, failed)
+        claims = [] if isinstance(rows, Status) else rows.returnable(failed, pod.metadata.uid)
         if claims:
-            release = partial(claim_writes.deallocate, known=failed.cluster.resource_claims)
-            return PostFilterResult(
-                DEALLOCATED, cleanups=(claim_writes.released(pod, failed.rng.choice(claims), release),)
-            )
+            claim, known = choose(claims), failed.cluster.resource_claims
+            free = partial(claim_writes.deallocate, known=known)
+            return ClaimRelease(DEALLOCATED, claim, claim_writes.released(pod, claim, free))
         extended = found.extended
-        if extended is not None and extended.claim.metadata.name != IN_MEMORY:
-            return PostFilterResult(
-                DELETED, cleanups=(claim_writes.released(pod, extended.claim, claim_writes.delete_claim),)
-            )
-        return PostFilterResult(self._no_help)
+        if extended is None or extended.claim.metadata.name == IN_MEMORY:
+            return None
+        delete = claim_writes.released(pod, extended.claim, claim_writes.delete_claim)
+        return ClaimRelease(DELETED, extended.claim, delete)
+
+    def note_member(self, pod: Pod, failed: FailedDecision, state: CycleState) -> None:
+        """Store which claims reject a member of a pod group, and which claim is released if the group is rejected."""
+        cluster = failed.cluster
+        if not failed.pre_filtered(self.name) or not (cluster.resource_claims.of_groups or has_claims(pod, cluster)):
+            return
+        noted: dict[str, NotedMember] = state.get(self.name, {})
+        state.write(self.name, noted)
+        found, rows = self._claims_of(pod, cluster), None
+        if isinstance(found, PodClaims):
+            rows = self._prepared(pod, cluster).rows()
+        rejecting = rows.rejecting(failed) if isinstance(rows, ClaimRows) else ()
+        release = self._release(pod, found, failed, itemgetter(0)) if isinstance(found, PodClaims) else None
+        noted[pod_id(pod)] = NotedMember(rejecting, release)
 
     def pod_group_post_filter(self, rejected: RejectedGroup) -> PodGroupPostFilterResult:
-        """Return the reason with which kube-scheduler rejects each pod group at this extension point."""
-        return GROUP_DONE if self._frees_for(rejected.group) else GROUP_SKIPPED
-
-    def cleanups(self, pod: Pod, failed: FailedDecision) -> tuple[Undo, ...]:
-        """Return the deallocation of a member's claim that is allocated where the member cannot use it."""
-        groups = failed.cluster.pod_groups
-        state = None if groups is None else groups.of_pod(pod)
-        group = None if state is None else state.group
-        frees = (group is None or self._frees_for(group)) and has_claims(pod, failed.cluster)
-        return tuple(self.post_filter(pod, failed).cleanups) if frees else ()
+        """Return the release of claims of members and of the group, with kube-scheduler's reason."""
+        if not self._frees_for(rejected.group):
+            return GROUP_SKIPPED
+        noted: dict[str, NotedMember] = rejected.state.get(self.name, {})
+        releases = [one.release for one in noted.values() if one.release is not None]
+        of_group = None
+        if rejected.cluster.resource_claims.of_groups and len(releases) < len(noted):
+            of_group = release_of_group(rejected, noted.values())
+        if isinstance(of_group, Status):
+            return PodGroupPostFilterResult(of_group)
+        status = GROUP_DONE if of_group is None else of_group.status
+        requests = {one.claim.metadata.uid: one.request for one in (*releases, of_group) if one is not None}
+        return PodGroupPostFilterResult(status, cleanups=tuple(requests.values()))
 
     def _frees_for(self, group: PodGroup) -> bool:
         return self._frees_for_constrained or group.spec.scheduling_constraints is None

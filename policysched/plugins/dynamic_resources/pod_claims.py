@@ -1,7 +1,8 @@
 """`PodClaims`: a pod's resource claims and their validation; queueing hints for pods that wait for claims.
 
-Messages are those of kube-scheduler. The pod must own a claim that was made from a template, but not a claim that it
-names. Pods can share a claim.
+Messages are those of kube-scheduler. The pod, or its pod group, must own a claim that was made from a template, but not
+a claim that it names. Pods can share a claim. A claim that pod and pod group state alike is the group's: it is reserved
+for the group.
 
 Source: plugins/dynamicresources/dynamicresources.go (foreachPodResourceClaim, PreFilter, validateDeviceClass,
 isClaimReadyForBinding, isClaimTimeout, EventsToRegister, isSchedulableAfterClaimChange, isSchedulableAfterPodChange),
@@ -21,8 +22,10 @@ from policysched.devices import Allocator, DeviceTables
 from policysched.framework import Action, Change, Cluster, Code, Hint, HintIndex, Resource, Status, unresolvable
 from policysched.model.objects import (
     AllocatedDeviceStatus,
+    ConsumerReference,
     DeviceRequest,
     DeviceResult,
+    OwnerReference,
     Pod,
     PodResourceClaim,
     ResourceClaim,
@@ -35,9 +38,12 @@ from policysched.plugins.dynamic_resources.extended_resources import (
 )
 from policysched.plugins.hint_parts import updates_itself
 from policysched.state.placed.pods import pod_id
+from policysched.state.pod_groups import group_key
 from policysched.state.resource_claims import ResourceClaims
 
 NAME: Final = "DynamicResources"
+GROUPS: Final = "scheduling.k8s.io"
+"""The API group of PodGroups."""
 MOST_WAITING: Final = 1 << 14
 """Maximum number of pods whose missing claim is cached; beyond it, the least recently used is dropped."""
 NOT_AVAILABLE: Final = unresolvable("resourceclaim not available on the node")
@@ -203,17 +209,36 @@ def _usable(pod: Pod, key: str, known: ResourceClaims, *, is_named: bool) -> Res
         return unresolvable(f'could not find ResourceClaim "{key}"')
     if claim.metadata.deletion_timestamp is not None:
         return unresolvable(f'resourceclaim "{claim.metadata.name}" is being deleted')
-    if not is_named and not is_made_for(claim, pod):
-        return unresolvable(f"ResourceClaim {key} was not created for Pod {pod.key} (Pod is not owner)")
-    return claim
+    if is_named or is_made_for(claim, pod):
+        return claim
+    group = group_key(pod) if known.of_groups else ""
+    if group and _is_made_for_group(claim, group):
+        return claim
+    _, _, name = group.partition("/")
+    who = f"neither Pod nor PodGroup {name} is the owner" if name else "Pod is not owner"
+    return unresolvable(f"ResourceClaim {key} was not created for Pod {pod.key} ({who})")
 
 
 def is_made_for(claim: ResourceClaim, pod: Pod) -> bool:
     """Return whether a claim was created for a pod: the pod is the claim's controller."""
-    for one in claim.metadata.owner_references:
-        if one.controller:
-            return one.uid == pod.metadata.uid
-    return False
+    owner = controller_of(claim)
+    return owner is not None and owner.uid == pod.metadata.uid
+
+
+def _is_made_for_group(claim: ResourceClaim, key: str) -> bool:
+    """Return whether a claim was created for the pod group with the key `namespace/name`, whatever its UID."""
+    owner = controller_of(claim)
+    return (
+        owner is not None
+        and owner.kind == "PodGroup"
+        and owner.api_version.startswith(f"{GROUPS}/")
+        and f"{claim.metadata.namespace}/{owner.name}" == key
+    )
+
+
+def controller_of(claim: ResourceClaim) -> OwnerReference | None:
+    """Return the owner that controls a claim: the pod or pod group for which the claim was created from a template."""
+    return next((one for one in claim.metadata.owner_references if one.controller), None)
 
 
 def request_fault(claim: ResourceClaim, cluster: Cluster) -> Status | None:
@@ -242,9 +267,20 @@ def _classes_named(request: DeviceRequest) -> list[tuple[str, str | None]]:
     return [(request.name, None)]
 
 
-def is_reserved_for(claim: ResourceClaim, pod: Pod) -> bool:
-    """Return whether a claim is reserved for a pod."""
-    return any(one.uid == pod.metadata.uid for one in claim.status.reserved_for)
+def is_reserved(claim: ResourceClaim, uid: str) -> bool:
+    """Return whether a claim is reserved for the pod or pod group with a UID."""
+    return any(one.uid == uid for one in claim.status.reserved_for)
+
+
+def is_reserved_for(claim: ResourceClaim, pod: Pod, *, or_group: bool = False) -> bool:
+    """Return whether a claim is reserved for a pod; with `or_group`, also if it is reserved for the pod's group."""
+    key = group_key(pod) if or_group else ""
+    return any(one.uid == pod.metadata.uid or (key and _is_group(one, key)) for one in claim.status.reserved_for)
+
+
+def _is_group(one: ConsumerReference, key: str) -> bool:
+    is_group = one.api_group == GROUPS and one.resource == "podgroups"
+    return is_group and one.name == key.partition("/")[2]
 
 
 def results_of(claim: ResourceClaim) -> Sequence[DeviceResult]:

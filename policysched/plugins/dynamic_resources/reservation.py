@@ -45,18 +45,21 @@ from policysched.plugins.dynamic_resources.claim_writes import (
     ClaimTurns,
     ClaimWriter,
     Polls,
+    consumer_of,
     delete_claim,
     unreserve,
     with_finalizer,
     with_status,
 )
 from policysched.plugins.dynamic_resources.extended_resources import IN_MEMORY, ExtendedRows, Mappings
+from policysched.plugins.dynamic_resources.group_claims import consumers
 from policysched.plugins.dynamic_resources.pod_claims import (
     NO_ALLOCATION,
     PodClaims,
     binding_failure,
     has_timed_out,
     is_ready_to_bind,
+    is_reserved,
     is_reserved_for,
     results_of,
     waits_for_binding,
@@ -99,6 +102,8 @@ class ClaimReservation:
     def __init__(self, pod: Pod, node: str, cluster: Cluster, timeout: float) -> None:
         self._pod, self._node, self._cluster, self._timeout = pod, node, cluster, timeout
         self._known = cluster.resource_claims
+        self._consumers = consumers(pod, cluster)
+        """The pod group for which a claim is reserved instead of for the pod, by key of the claim."""
         self._claims: list[ResourceClaim] = []
         """The latest known version of each claim."""
         self._keys: set[str] = set()
@@ -171,7 +176,7 @@ class ClaimReservation:
         ]
         special = self._claims[self._special] if self._special >= 0 else None
         allocated = [claim for claim in self._claims if claim is not special and claim.status.allocation is not None]
-        reserved = [claim for claim in allocated if is_reserved_for(claim, self._pod)]
+        reserved = [claim for claim in allocated if is_reserved(claim, self._pod.metadata.uid)]
         return UndoClaims(self._pod, reserved, special, freed, self._known, turns)
 
     async def pre_bind(self, handle: Handle, turns: ClaimTurns) -> str:
@@ -183,7 +188,7 @@ class ClaimReservation:
         """
         try:
             for place, claim in enumerate(self._claims):
-                if not is_reserved_for(claim, self._pod):
+                if not is_reserved_for(claim, self._pod, or_group=self._known.of_groups):
                     await turns.write(claim.metadata.uid, partial(self._bind, place, handle))
             if any(map(waits_for_binding, self._claims)):
                 await self._wait_for_devices(handle)
@@ -198,12 +203,16 @@ class ClaimReservation:
 
     async def _bind(self, place: int, handle: Handle) -> None:
         """Write a claim; afterwards it is no longer in flight, even if the write failed."""
-        writer, written = ClaimWriter(self._pod, self._known, handle), None
         claim = before = self._claims[place] = self._latest(self._claims[place])
+        consumer, written = self._consumers.get(claim.key) or consumer_of(self._pod), None
+        writer = ClaimWriter(consumer, self._known, handle)
         try:
             if claim.metadata.name == IN_MEMORY:
                 claim = written = self._claims[place] = await writer.create(claim)
-            written = claim = await writer.write(claim, self._unwritten(place, claim))
+            allocation = self._unwritten(place, claim)
+            if allocation is not None or not is_reserved(claim, consumer.uid):
+                claim = await writer.write(claim, allocation)
+            written = claim
             if place == self._special:
                 await self._write_pod_status(claim, handle)
             self._claims[place] = claim
@@ -327,7 +336,7 @@ class UndoClaims:
                 await handle.pause(0)
         for claim in self._reserved:
             try:
-                giving_back = partial(unreserve, claim, self._pod, self._known, handle)
+                giving_back = partial(unreserve, claim, self._pod.metadata.uid, self._known, handle)
                 await self._turns.write(claim.metadata.uid, giving_back)
             except ApiError as error:
                 log.warning(

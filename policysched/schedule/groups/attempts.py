@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final
 
 from policysched.framework import Client, Clock
-from policysched.framework.binding import Undo
+from policysched.framework.cycle_state import CycleState
 from policysched.framework.pod_groups import CandidatePlacement
 from policysched.framework.profile import Profile
 from policysched.klog import V3
@@ -24,7 +24,7 @@ from policysched.schedule.cluster_changes import ClusterChanges
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.groups.conditions import INVALID, GroupConditions, condition_for
 from policysched.schedule.groups.cycle import Evaluated, GroupDecision, MemberPlacement, Steps, TriedPlacement
-from policysched.schedule.groups.outcomes import NOT_ANSWERED, GroupResult, post_filtered, rejection
+from policysched.schedule.groups.outcomes import NOT_ANSWERED, GroupResult, note_member, post_filtered, rejection
 from policysched.schedule.groups.placements import run_cycle
 from policysched.schedule.groups.simulation import RejectedPodGroup
 from policysched.schedule.groups.validation import refusal_of
@@ -122,6 +122,8 @@ class GroupAttempts:
             admitted = self._submit(outcome, members)
         finally:
             claims.share(begins=False)
+        if outcome.cleanups:
+            self._attempts.start(group.key, self._binder.undo(in_order[0].pod, outcome.cleanups))
         self._set_condition(group, condition_for(outcome.result, outcome.message))
         if self._observers:
             placed, ended = len(admitted), self._clock.monotonic()
@@ -174,7 +176,7 @@ class GroupAttempts:
         """Run PodGroupPostFilter for a rejected group, and start the writes of its result."""
         engine, scheduled = self._attempts.engine_of(members[0].profile), partial(self._scheduled, group.key)
         profile = engine.profile
-        rejected = RejectedPodGroup(group, scheduled, members, engine, self._steps(profile))
+        rejected = RejectedPodGroup(group, scheduled, members, engine, self._steps(profile), decision.state)
         run = partial(
             self._binder.at, POD_GROUP_POST_FILTER, profile, post_filtered, profile, rejected, self._binder.timing
         )
@@ -211,7 +213,7 @@ class GroupAttempts:
             profile=profile,
             rng=self._attempts.rng,
             decide=self._decide_member,
-            cleanups=self._cleanups,
+            note=self._note_member,
             reserve=partial(self._binder.reserve, profile=profile),
             unreserve=partial(self._binder.unreserve, profile=profile),
             now=self._clock.monotonic,
@@ -231,13 +233,11 @@ class GroupAttempts:
         member.tried_at = self._clock.monotonic()
         return await self._attempts.decide(member, placement.limit(self._cluster))
 
-    def _cleanups(self, member: QueuedPod, decision: Decision) -> tuple[Undo, ...]:
-        """Return the API requests to send for a member without a feasible node if its group is rejected."""
-        plugins = self._profiles[member.profile].pod_group_post_filters
-        if not decision.cluster.nodes.count:
-            return ()
-        failed = self._attempts.failed_cycle(member, decision)
-        return tuple(one for plugin in plugins for one in plugin.cleanups(member.pod, failed))
+    def _note_member(self, member: QueuedPod, decision: Decision, state: CycleState) -> None:
+        """Call `note_member` of the PodGroupPostFilter plugins for an evaluated member."""
+        if decision.cluster.nodes.count:
+            failed = self._attempts.failed_cycle(member, decision)
+            note_member(self._profiles[member.profile], member.pod, failed, state)
 
     def _submit(self, outcome: GroupResult, members: Open) -> Sequence[Evaluated]:
         """Assume the members that fit and return them for binding; fail the other members."""
@@ -251,8 +251,6 @@ class GroupAttempts:
                     continue
             elif failure is not None:
                 self._fail(member, failure)
-                if one.cleanups and outcome.result is AttemptResult.UNSCHEDULABLE:
-                    self._attempts.start(member.pod.key, self._binder.undo(member.pod, one.cleanups))
             del members[member.identity]
         bound = {one.queued.identity for one in admitted}
         for identity in [identity for identity in members if identity not in bound]:

@@ -80,8 +80,6 @@ class Evaluated:
     """Duration of the member's evaluation. Units: seconds."""
     placement: MemberPlacement | None = None
     failure: Failure | None = None
-    cleanups: tuple[Undo, ...] = ()
-    """The API requests to send for the member if its pod group is rejected."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,6 +114,8 @@ class GroupDecision:
     """The placements that were tried, in the order of trial; empty without topology-aware scheduling."""
     chosen: TriedPlacement | None = None
     """The placement on which the group is placed; None if the group does not fit."""
+    state: CycleState = field(default_factory=CycleState)
+    """The state that plugins share during the cycle."""
 
     @property
     def reported(self) -> TriedPlacement | None:
@@ -132,9 +132,9 @@ class Steps:
     rng: random.Random
     """Random generator that chooses among equal placements and shuffles placements."""
     decide: Callable[[QueuedPod, CandidatePlacement], Awaitable[Decision | None]]
-    """Runs filters and scores for a member on a placement; returns None if the member was deleted or placed."""
-    cleanups: Callable[[QueuedPod, Decision], tuple[Undo, ...]]
-    """Returns the API requests to send for a rejected member if its group is rejected."""
+    """Runs filters and scores for a member on a placement; None if the member was meanwhile deleted or placed."""
+    note: Callable[[QueuedPod, Decision, CycleState], None]
+    """Calls `note_member` of the PodGroupPostFilter plugins for an evaluated member."""
     reserve: Callable[[AssumedPod], Status | None]
     unreserve: Callable[[AssumedPod], tuple[Undo, ...]]
     now: Callable[[], float]
@@ -252,15 +252,20 @@ class GroupCycle:
         if decision is None:
             return None
         place, failure = None, _failure_of(decision)
-        cleanups: tuple[Undo, ...] = ()
-        if failure is not None and failure.result is AttemptResult.UNSCHEDULABLE:
-            cleanups = self.steps.cleanups(member, decision)
-        elif failure is None:
+        if self._is_noted(failure):
+            self.steps.note(member, decision, self.context.state)
+        if failure is None:
             assumed = AssumedPod(member.pod, decision.node, self._cluster, decision.state)
             place = MemberPlacement(assumed, decision.evaluation.pod_resources)
             failure = self._place(member, place, decision.row)
         seconds = self.steps.now() - began
-        return Evaluated(member, seconds, place if failure is None else None, failure, cleanups)
+        return Evaluated(member, seconds, place if failure is None else None, failure)
+
+    def _is_noted(self, failure: Failure | None) -> bool:
+        """Return whether PodGroupPostFilter plugins need to know about a member with a failure, or one that fits."""
+        if failure is None:
+            return self._cluster.release.workload_claims
+        return failure.result is AttemptResult.UNSCHEDULABLE
 
     def _place(self, member: QueuedPod, placement: MemberPlacement, row: int) -> Failure | None:
         """Assume a member on its node and run Reserve; if Reserve fails, remove the member and return the failure."""

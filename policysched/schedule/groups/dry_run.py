@@ -22,10 +22,10 @@ from policysched.model.objects.meta import seconds_of
 from policysched.schedule.binding_points import reserve, unreserve
 from policysched.schedule.cycle.decision import Decision, drawn
 from policysched.schedule.cycle.engine import Engine
-from policysched.schedule.cycle.post_filter import at_once
+from policysched.schedule.cycle.post_filter import FailedCycle, at_once
 from policysched.schedule.groups.cycle import Evaluated, GroupCycle, GroupDecision, Steps
 from policysched.schedule.groups.extender_answers import ExtenderAnswers
-from policysched.schedule.groups.outcomes import GroupResult, post_filtered, rejection
+from policysched.schedule.groups.outcomes import GroupResult, note_member, post_filtered, rejection
 from policysched.schedule.groups.placement_points import all_nodes
 from policysched.schedule.groups.placements import decide_group
 from policysched.schedule.groups.simulation import RejectedPodGroup
@@ -206,7 +206,9 @@ class GroupDryRun:
         decision = self._cycle(group, steps)
         if decision.verdict.result is not AttemptResult.UNSCHEDULABLE:
             return GroupResult(name, decision, decision.verdict.message, named)
-        rejected = RejectedPodGroup(group, self._scheduled, self.members, self._engine, steps, self._answers)
+        rejected = RejectedPodGroup(
+            group, self._scheduled, self.members, self._engine, steps, decision.state, self._answers
+        )
         result = post_filtered(self._engine.profile, rejected)
         return rejection(name, decision, result, names_group=named)
 
@@ -257,6 +259,11 @@ class GroupDryRun:
         answers = (one.pre_enqueue(member.pod, self._cluster) for member in self.members for one in plugins)
         return next((answer for answer in answers if answer is not None), None)
 
+    def _note_member(self, member: QueuedPod, decision: Decision, state: CycleState) -> None:
+        """Call `note_member` of the PodGroupPostFilter plugins for an evaluated member."""
+        if decision.cluster.nodes.count:
+            note_member(self._engine.profile, member.pod, FailedCycle(decision, self._rng), state)
+
     def _steps(self, observe: Observe = _ignore) -> Steps:
         profile = self._engine.profile
 
@@ -276,7 +283,7 @@ class GroupDryRun:
             profile=profile,
             rng=self._rng,
             decide=decide,
-            cleanups=lambda _member, _decision: (),
+            note=self._note_member,
             reserve=lambda assumed: reserve(assumed, profile.reserving(assumed.pod, assumed.cluster)),
             unreserve=lambda assumed: unreserve(assumed, profile),
             now=lambda: 0.0,

@@ -10,7 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from policysched.framework import Code, Status, unschedulable
+from policysched.framework import Code, FailedDecision, Status, unschedulable
+from policysched.framework.binding import Undo
+from policysched.framework.cycle_state import CycleState
 from policysched.framework.pod_groups import PodGroupPostFilterPlugin, PodGroupPostFilterResult, RejectedGroup
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
@@ -41,6 +43,7 @@ class GroupResult:
         waits: Whether the group waits for the pods that it preempts.
         nominated: The nominated nodes of members by the identity of the pod, if the group waits.
         victims: The pods that are evicted for the group.
+        cleanups: The requests of PodGroupPostFilter plugins to send after the attempt.
     """
 
     name: str
@@ -50,6 +53,7 @@ class GroupResult:
     waits: bool = False
     nominated: Mapping[str, str] = field(default_factory=dict)
     victims: Sequence[Pod] = ()
+    cleanups: tuple[Undo, ...] = ()
 
     @property
     def nodes(self) -> Mapping[str, str]:
@@ -107,6 +111,19 @@ class GroupResult:
         return Failure(AttemptResult.UNSCHEDULABLE, message, nominated=nominated)
 
 
+def note_member(profile: Profile, pod: Pod, failed: FailedDecision, state: CycleState) -> None:
+    """Call `note_member` of the PodGroupPostFilter plugins.
+
+    Args:
+        profile: The profile of the group's members.
+        pod: An evaluated member.
+        failed: The decision about it.
+        state: The state of the group's cycle.
+    """
+    for plugin in profile.pod_group_post_filters:
+        plugin.note_member(pod, failed, state)
+
+
 def post_filtered(profile: Profile, rejected: RejectedGroup, timing: Timing | None = None) -> PodGroupPostFilterResult:
     """Run the PodGroupPostFilter plugins for a rejected pod group.
 
@@ -119,16 +136,17 @@ def post_filtered(profile: Profile, rejected: RejectedGroup, timing: Timing | No
         The result of the plugin that ended the point; otherwise the reasons of all.
     """
     reasons: list[str] = []
+    cleanups: tuple[Undo, ...] = ()
     for plugin in profile.pod_group_post_filters:
         result = _answer(plugin, rejected, timing)
-        status = result.status
+        status, cleanups = result.status, (*cleanups, *result.cleanups)
         if status.code in ENDING:
-            return result
+            return replace(result, cleanups=cleanups)
         if status.code is not Code.UNSCHEDULABLE:
             why = f'error in "{plugin.name}" PodGroupPostFilter plugins: {status.message}'
             return PodGroupPostFilterResult(Status(Code.ERROR, (why,)))
         reasons += status.reasons
-    return PodGroupPostFilterResult(unschedulable(*reasons))
+    return PodGroupPostFilterResult(unschedulable(*reasons), cleanups=cleanups)
 
 
 def _answer(
@@ -162,4 +180,4 @@ def rejection(
         return GroupResult(name, failed, status.message, names_group)
     message = ", ".join((decision.verdict.message, *status.reasons))
     waits, victims = status.code is Code.SUCCESS, tuple(result.victims)
-    return GroupResult(name, decision, message, names_group, waits, result.nominated, victims)
+    return GroupResult(name, decision, message, names_group, waits, result.nominated, victims, result.cleanups)

@@ -80,8 +80,8 @@ async def decide_group(cycle: GroupCycle, scheduled: Callable[[], int]) -> Group
         decision = GroupDecision(only.verdict, only.members)
     if decision.verdict.fits and not any(one.placement is not None for one in decision.members):
         message = NOTHING_PLACED if cycle.steps.names_group else REJECTED
-        return replace(decision, verdict=Verdict(AttemptResult.UNSCHEDULABLE, message), chosen=None)
-    return decision
+        decision = replace(decision, verdict=Verdict(AttemptResult.UNSCHEDULABLE, message), chosen=None)
+    return replace(decision, state=cycle.context.state)
 
 
 class _PlacementSearch:

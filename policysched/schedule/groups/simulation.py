@@ -28,6 +28,7 @@ from policysched.framework import (
     unschedulable,
 )
 from policysched.framework.binding import Undo
+from policysched.framework.cycle_state import CycleState
 from policysched.framework.pod_groups import CandidatePlacement, NodeRanks
 from policysched.model.objects import Pod, PodGroup
 from policysched.schedule.cycle.decision import Decision
@@ -58,19 +59,21 @@ class RejectedPodGroup:
         members: The members of the attempt, in the order of evaluation.
         engine: The engine of the members' profile.
         steps: The steps of the cycle; decisions are made by the engine.
+        state: The state of the group's cycle.
         answers: The known answers of extenders; default: none is known yet.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - dependencies are passed in
         self,
         group: PodGroup,
         scheduled: Callable[[], int],
         members: Sequence[QueuedPod],
         engine: Engine,
         steps: Steps,
+        state: CycleState,
         answers: ExtenderAnswers | None = None,
     ) -> None:
-        self.group, self._scheduled, self._members = group, scheduled, members
+        self.group, self._scheduled, self._members, self.state = group, scheduled, members, state
         self._engine, self._steps = engine, steps
         self.answers = answers or ExtenderAnswers(engine, steps.rng, len(members))
 
@@ -116,7 +119,7 @@ class _Simulation:
         self._steps = replace(
             steps,
             decide=self._decide,
-            cleanups=lambda *_: (),
+            note=lambda *_: None,
             reserve=partial(self._reserve, steps.reserve),
             unreserve=partial(self._unreserve, steps.unreserve),
         )

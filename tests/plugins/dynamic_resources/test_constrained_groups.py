@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from msgspec import structs
 
 from policysched.framework import unschedulable
+from policysched.framework.cycle_state import CycleState
+from policysched.framework.pod_groups import PodGroupPostFilterResult, RejectedGroup
 from policysched.model.objects import PodGroup
 from policysched.model.release import Release
 from policysched.plugins.dynamic_resources.plugin import GROUP_DONE, DynamicResources
@@ -35,13 +37,13 @@ from tests.schedule.parts import profile
 )
 def test_claims_of_constrained_groups_stay(release: Release, of: PodGroup, frees: bool) -> None:
     plugin: Any = plugin_named("DynamicResources", release=release)
-    result = plugin.pod_group_post_filter(SimpleNamespace(group=of))
-    assert result.status == (GROUP_DONE.status if frees else unschedulable())
-    assert cleans(plugin, of, release) is frees
+    result = rejected(plugin, of, release)
+    assert result.status == (GROUP_DONE if frees else unschedulable())
+    assert bool(result.cleanups) is frees
 
 
-def cleans(plugin: DynamicResources, of: PodGroup, release: Release) -> bool:
-    """Whether a claim that is allocated on a deleted node is deallocated for a member."""
+def rejected(plugin: DynamicResources, of: PodGroup, release: Release) -> PodGroupPostFilterResult:
+    """Return the result for a group with a member whose claim is allocated on a deleted node."""
     around = Cluster(release=release)
     for one in (of, node("n1"), resource_slice("n1", "d1"), allocated(claim("c"), "gone", "d1")):
         around.take(one)
@@ -50,4 +52,6 @@ def cleans(plugin: DynamicResources, of: PodGroup, release: Release) -> bool:
     assert around.pod_groups is not None
     around.pod_groups.await_pod(pod)
     decision = Engine(around, profile((plugin,)), random.Random(0)).decide(pod)
-    return bool(plugin.cleanups(pod, FailedCycle(decision, random.Random(0))))
+    state = CycleState()
+    plugin.note_member(pod, FailedCycle(decision, random.Random(0)), state)
+    return plugin.pod_group_post_filter(cast("RejectedGroup", SimpleNamespace(group=of, cluster=around, state=state)))

@@ -14,6 +14,7 @@ from msgspec import structs
 
 from policysched.app.configuration.profiles import default_profile
 from policysched.framework import Client, Cluster, Code, Event, Handle
+from policysched.framework.cycle_state import CycleState
 from policysched.framework.pod_groups import PodGroupPostFilterResult
 from policysched.framework.profile import Profile
 from policysched.model.objects import (
@@ -421,7 +422,7 @@ def preempt(
         profile=profile,
         rng=random.Random(0),
         decide=lambda *_: pytest.fail("decided outside of the simulation"),
-        cleanups=lambda *_: (),
+        note=lambda *_: None,
         reserve=lambda _: None,
         unreserve=lambda _: (),
         now=lambda: 0.0,
@@ -438,7 +439,7 @@ def preempt(
     state = groups.get(of.key)
     assert state is not None
     rejected = RejectedPodGroup(
-        of, lambda: state.scheduled_count, queued, Engine(around, profile, random.Random(0)), steps
+        of, lambda: state.scheduled_count, queued, Engine(around, profile, random.Random(0)), steps, CycleState()
     )
     return (plugin or plugin_of(around, profile)).pod_group_post_filter(rejected)
 
