@@ -396,6 +396,22 @@ def _pod_group_faults(obj: Json) -> Iterator[Cause]:
         yield required("spec.schedulingPolicy.gang.minCount")
     elif least < 1:
         yield wrong("spec.schedulingPolicy.gang.minCount", least, "must be greater than or equal to 1")
+    claims = obj["spec"].get("resourceClaims") or ()
+    if len(claims) > _MOST_GROUP_CLAIMS:
+        yield _too_many("spec.resourceClaims", len(claims), _MOST_GROUP_CLAIMS)
+    for index, claim in enumerate(claims):
+        yield from _group_claim_faults(claim, f"spec.resourceClaims[{index}]")
+
+
+def _group_claim_faults(claim: Json, path: str) -> Iterator[Cause]:
+    if not claim.get("name"):
+        yield required(f"{path}.name")
+    members = ("resourceClaimName", "resourceClaimTemplateName")
+    stated, quoted = [name for name in members if claim.get(name) is not None], ", ".join(f"`{one}`" for one in members)
+    if not stated:
+        yield wrong(path, "", f"must specify one of: {quoted}")
+    elif len(stated) > 1:
+        yield wrong(path, f"{{{quoted}}}", f"must specify exactly one of: {quoted}")
 
 
 def _service_faults(obj: Json) -> Iterator[Cause]:
@@ -416,13 +432,18 @@ def _definition_faults(crd: Json) -> Iterator[Cause]:
 
 _MOST_USERS = 256
 """Largest number of entries in a claim's reservedFor; more entries are a validation error."""
+_MOST_GROUP_CLAIMS = 4
+"""Largest number of resource claims of a PodGroup; more are a validation error."""
+
+
+def _too_many(path: str, count: int, most: int) -> Cause:
+    return Cause(path, "FieldValueTooMany", f"Too many: {count}: must have at most {most} items")
 
 
 def _claim_faults(claim: Json) -> Iterator[Cause]:
     users = (claim.get("status") or {}).get("reservedFor") or ()
     if len(users) > _MOST_USERS:
-        text = f"Too many: {len(users)}: must have at most {_MOST_USERS} items"
-        yield Cause("status.reservedFor", "FieldValueTooMany", text)
+        yield _too_many("status.reservedFor", len(users), _MOST_USERS)
 
 
 _CHECKS: dict[str, Callable[[Json], Iterator[Cause]]] = {

@@ -31,7 +31,11 @@ from policysched.sandbox.controllers.nodes_and_cleanup import (
     NamespaceController,
     NodeLifecycleController,
 )
-from policysched.sandbox.controllers.resource_claims import ReservationController, TemplateController
+from policysched.sandbox.controllers.resource_claims import (
+    GroupTemplateController,
+    ReservationController,
+    TemplateController,
+)
 from policysched.sandbox.controllers.workloads import DeploymentController, ReplicaSetController
 from policysched.sandbox.storage.store import Backend
 from policysched.sandbox.storage.writes import WriteOptions, create
@@ -44,6 +48,7 @@ _CONTROLLERS = (
     GarbageCollector,
     ReplicaSetController,
     DeploymentController,
+    GroupTemplateController,
     TemplateController,
     ReservationController,
 )

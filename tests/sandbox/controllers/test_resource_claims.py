@@ -11,7 +11,7 @@ from tests.sandbox.bodies import PODS, pod
 if TYPE_CHECKING:
     from tests.sandbox.conftest import Api
 
-V1 = "resource.k8s.io/v1"
+V1, GROUPS = "resource.k8s.io/v1", "scheduling.k8s.io/v1beta1"
 CLAIMS = f"/apis/{V1}/namespaces/default/resourceclaims"
 TEMPLATES = f"/apis/{V1}/namespaces/default/resourceclaimtemplates"
 SPEC = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu"}}]}}
@@ -112,3 +112,66 @@ async def test_a_claim_is_not_left_to_a_pod_made_anew(api: Api, sandbox: Sandbox
     gone = user | {"metadata": user["metadata"] | {"uid": "another"}}
     sandbox.load([claim(status=held_by(gone))])
     await api.until(f"{CLAIMS}/c", lambda found: "allocation" not in found["status"])
+
+
+def group(*names: str) -> dict[str, Any]:
+    claims = [{"name": name, "resourceClaimTemplateName": "one"} for name in names]
+    spec = {"schedulingPolicy": {"gang": {"minCount": 2}}, "resourceClaims": claims}
+    return {"apiVersion": GROUPS, "kind": "PodGroup", "metadata": {"name": "train"}, "spec": spec}
+
+
+async def test_the_pods_of_a_group_use_its_claim(api: Api) -> None:
+    for name in ("a", "b"):
+        await api.post(PODS, templated(name, schedulingGroup={"podGroupName": "train"}))
+    await api.post(TEMPLATES, template())
+    _, made = await api.post(f"/apis/{GROUPS}/namespaces/default/podgroups", group("gpu"))
+    told = [
+        (await api.until(f"{PODS}/{name}", lambda found: "resourceClaimStatuses" in found["status"]))["status"]
+        for name in ("a", "b")
+    ]
+    _, listed = await api.get(CLAIMS)
+    [owned] = listed["items"]
+    name = owned["metadata"]["name"]
+    assert name.startswith("train-gpu-")
+    [owner] = owned["metadata"]["ownerReferences"]
+    assert owner == {
+        "apiVersion": GROUPS, "kind": "PodGroup", "name": "train", "uid": made["metadata"]["uid"], "controller": True
+    }  # fmt: skip
+    assert [one["resourceClaimStatuses"] for one in told] == [[{"name": "gpu", "resourceClaimName": name}]] * 2
+    await api.delete(f"/apis/{GROUPS}/namespaces/default/podgroups/train")
+    await api.until(CLAIMS, lambda found: not found["items"])
+
+
+async def test_a_claim_that_only_the_pod_states_is_its_own(api: Api) -> None:
+    await api.post(TEMPLATES, template())
+    await api.post(f"/apis/{GROUPS}/namespaces/default/podgroups", group("other"))
+    await api.post(PODS, templated(schedulingGroup={"podGroupName": "train"}))
+    found = await api.until(f"{PODS}/web", lambda found: "resourceClaimStatuses" in found["status"])
+    assert found["status"]["resourceClaimStatuses"][0]["resourceClaimName"].startswith("web-gpu-")
+
+
+async def test_devices_are_given_back_when_the_group_is_gone(api: Api, sandbox: Sandbox) -> None:
+    _, made = await api.post(f"/apis/{GROUPS}/namespaces/default/podgroups", group())
+    uid = made["metadata"]["uid"]
+    user = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "train", "uid": uid}
+    sandbox.load([claim(status=held_by() | {"reservedFor": [user]})])
+    path = f"/apis/{GROUPS}/namespaces/default/podgroups/train"
+    await api.put(path, made | {"metadata": made["metadata"] | {"finalizers": ["example.com/kept"]}})
+    await api.delete(path)
+    assert (await api.get(f"{CLAIMS}/c"))[1]["status"]["allocation"]
+    _, kept = await api.get(path)
+    await api.put(path, kept | {"metadata": kept["metadata"] | {"finalizers": []}})
+    await api.until(f"{CLAIMS}/c", lambda found: "allocation" not in found["status"])
+
+
+async def test_claims_of_a_group_are_validated(api: Api) -> None:
+    status, found = await api.post(f"/apis/{GROUPS}/namespaces/default/podgroups", group(*"abcde"))
+    assert status == 422
+    assert "spec.resourceClaims: Too many: 5: must have at most 4 items" in found["message"]
+    wrong = group("", "b")
+    wrong["spec"]["resourceClaims"][0]["resourceClaimName"] = "c"
+    del wrong["spec"]["resourceClaims"][1]["resourceClaimTemplateName"]
+    _, found = await api.post(f"/apis/{GROUPS}/namespaces/default/podgroups", wrong)
+    assert "spec.resourceClaims[0].name: Required value" in found["message"]
+    assert "must specify exactly one of: `resourceClaimName`, `resourceClaimTemplateName`" in found["message"]
+    assert "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`" in found["message"]
