@@ -20,7 +20,7 @@ from policysched.model.release import Release
 from tests.app.showing import lines
 from tests.build import node, pod
 from tests.extenders.rejecting import rejecting_extender
-from tests.groups import GATED_38, TOPOLOGY_38, group, member
+from tests.groups import GATED, GATED_38, TOPOLOGY_38, group, member
 from tests.schedule.groups.parts import CLAIMS_DONE, NO_VICTIMS, PARENT, RELEASES, below, conditions, messages, submit
 from tests.schedule.stand import running
 
@@ -239,6 +239,23 @@ def test_members_do_not_get_the_same_device() -> None:
     told = dry_run_group(cluster, pods, kube_version="1.38").to_dict()
     assert sorted(one.get("node", "none") for one in told["members"]) == ["gpu-1", "gpu-1", "gpu-2", "none"]
     assert "cannot allocate all claims" in told["members"][3]["message"]
+
+
+@pytest.mark.parametrize("release", [GATED, GATED_38], ids=["1.37", "1.38"])
+@pytest.mark.parametrize("count", [2, 6])
+def test_members_share_a_claim_of_their_group(release: Release, count: int) -> None:
+    pods = [claiming_pod(f"p{number}", "small-gpu") for number in range(count)]
+    for one in pods:
+        one["spec"]["schedulingGroup"] = {"podGroupName": "g"}
+        one["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "1"}
+    of = raw(group(least=count))
+    of["spec"]["resourceClaims"] = pods[0]["spec"]["resourceClaims"]
+    told = dry_run_group([of, *device_objects()], pods, seed=1, kube_version=release.minor).to_dict()
+    nodes = [one.get("node", "none") for one in told["members"]]
+    assert len(set(nodes[:4])) == 1
+    assert nodes[4:] == ["none"] * (count - 4)
+    reason = told.get("message", "")
+    assert ("minimum threshold" in reason or "minCount" in reason) is (count > 4)
 
 
 def test_gates_of_members_are_ignored_with_a_note() -> None:

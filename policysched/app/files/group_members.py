@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from policysched.app.files.workload_pods import TEMPLATES, PodToPlace, is_test, pod_of
-from policysched.model.kinds import FINISHED, POD_GROUPS, PODS, POLICIES, kind_of
+from policysched.model.kinds import FINISHED, POD_GROUPS, PODS, POLICIES, ApiKind, kind_of
 from policysched.model.release import Release, with_pod_groups
 from policysched.reading.documents import Document, metadata_of
 
@@ -45,22 +45,25 @@ def is_group(one: Object, key: tuple[str, str] | None) -> bool:
 
 
 def release_of_groups(objects: Iterable[Object], release: Release) -> Release | None:
-    """Return a release with pod groups enabled, and with topology-aware scheduling if an object needs it.
+    """Return a release with pod groups enabled, and with the feature gates about pod groups that an object needs.
 
     Args:
-        objects: PodGroups, of which one may have a topology constraint, SchedulingPolicies, and other objects.
+        objects: PodGroups, which may have a topology constraint or resource claims, SchedulingPolicies, and others.
         release: The release.
 
     Missing: None if the release does not schedule pod groups.
     """
-    return with_pod_groups(release, by_topology=any(map(_is_by_topology, objects)))
+    found = list(objects)
+    by_topology = _any_has(found, POD_GROUPS, "schedulingConstraints") or _any_has(found, POLICIES, "placement")
+    return with_pod_groups(
+        release, by_topology=by_topology, shares_claims=_any_has(found, POD_GROUPS, "resourceClaims")
+    )
 
 
-def _is_by_topology(one: Object) -> bool:
-    """Return whether an object is a PodGroup with a constraint, or a policy with placement rules."""
-    kind, spec = kind_of(one), one.get("spec")
-    field = "schedulingConstraints" if kind is POD_GROUPS else "placement" if kind is POLICIES else ""
-    return bool(field) and isinstance(spec, Mapping) and bool(spec.get(field))
+def _any_has(objects: Iterable[Object], kind: ApiKind[Any], field: str) -> bool:
+    """Return whether the spec of any object of a kind has a field."""
+    specs = (one.get("spec") for one in objects if kind_of(one) is kind)
+    return any(isinstance(spec, Mapping) and spec.get(field) for spec in specs)
 
 
 def all_members(objects: Iterable[Object], key: str) -> list[Object]:

@@ -8,8 +8,10 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from policysched.model.objects import ConsumerReference, Pod, ResourceClaim
+from policysched.model.objects import Pod, ResourceClaim
+from policysched.plugins.dynamic_resources.claim_writes import consumer_of
 from policysched.plugins.dynamic_resources.extended_resources import IN_MEMORY
+from policysched.plugins.dynamic_resources.group_claims import consumers
 from policysched.plugins.dynamic_resources.pod_claims import has_claims
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.record import plugin_of_devices
@@ -24,9 +26,9 @@ def claims_of(decision: Decision) -> list[Object]:
     plugin, pod = plugin_of_devices(decision), decision.pod
     if plugin is None or decision.row < 0 or not has_claims(pod, decision.cluster):
         return []
-    user = ConsumerReference(resource="pods", name=pod.metadata.name, uid=pod.metadata.uid)
-    made = []
+    groups, made = consumers(pod, decision.cluster), []
     for claim, got in plugin.devices_on(pod, decision.node, decision.cluster):
+        user = groups.get(claim.key) or consumer_of(pod)
         status = replace(claim.status, allocation=got, reserved_for=(*claim.status.reserved_for, user))
         made.append(_as_object(replace(claim, status=status), pod))
     return made
@@ -60,6 +62,6 @@ def release(objects: dict[Key, Object], namespace: str, pod: str) -> None:
             continue
         status = claim.get("status") or {}
         users = status.get("reservedFor") or []
-        left = [one for one in users if one.get("name") != pod]
+        left = [one for one in users if (one.get("resource"), one.get("name")) != ("pods", pod)]
         if len(left) != len(users):
             objects[key] = {**claim, "status": {**status, "reservedFor": left} if left else {}}

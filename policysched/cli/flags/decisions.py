@@ -34,7 +34,7 @@ class DryRunFlags(Flags):
 
     If the PodGroup that the pod names is in the file or the cluster, decides about all pods of the file and all pending
     pods of the group, as with --feature-gates=GenericWorkload=true. If the group has a topology constraint, also as
-    with TopologyAwareWorkloadScheduling=true.
+    with TopologyAwareWorkloadScheduling=true; if it has resource claims, as with DRAWorkloadResourceClaims=true.
 
     Example: `policysched dry-run --cluster live --policy policy.yaml --pod pod.yaml`
 
