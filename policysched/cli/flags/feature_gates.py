@@ -1,8 +1,8 @@
 """`apply_gates`: validate `--feature-gates`, `--emulated-version` and `--min-compatibility-version`.
 
 Unknown, locked and malformed gates are rejected with the messages of component-base. A gate that affects scheduling is
-accepted only with its default, except GenericWorkload where it is beta, and TopologyAwareWorkloadScheduling with it.
-All other gates have no effect.
+accepted only with its default, except GenericWorkload where it is beta, and with it TopologyAwareWorkloadScheduling and
+DRAWorkloadResourceClaims. All other gates have no effect.
 `feature_gates_<minor>.txt` lists a release's gates.
 
 Source: k8s.io/component-base/{featuregate,compatibility}, pkg/features and the features of apiserver, client-go and
@@ -38,7 +38,7 @@ FIXED: Final[Mapping[str, str]] = {
     "DRAListTypeAttributes": _ALPHA_DRA,
     "DRANodeAllocatableResources": _ALPHA_DRA,
     "DRAOptionalNodeOperations": _ALPHA_DRA,
-    "DRAWorkloadResourceClaims": "pod groups do not share resource claims",
+    "DRAWorkloadResourceClaims": "pods share resource claims of their pod group only with GenericWorkload",
     "GangScheduling": _ONE_BY_ONE,
     "GenericWorkload": _ONE_BY_ONE,
     "InPlacePodLevelResourcesVerticalScaling": "pod-level resources of resized pods always apply",
@@ -60,8 +60,10 @@ WORKLOAD: Final = "GenericWorkload"
 """The feature gate that schedules pods by pod groups; it can be turned on in minors in which it is beta."""
 TOPOLOGY: Final = "TopologyAwareWorkloadScheduling"
 """The feature gate that places pod groups by topology; it needs the gate `WORKLOAD`."""
-GROUP_GATES: Final = (WORKLOAD, TOPOLOGY)
-"""The feature gates that schedule pods by pod groups, and pod groups by topology."""
+CLAIMS: Final = "DRAWorkloadResourceClaims"
+"""The feature gate with which pods share the resource claims of their pod group; it needs the gate `WORKLOAD`."""
+GROUP_GATES: Final = (WORKLOAD, TOPOLOGY, CLAIMS)
+"""The feature gates about pod groups that can be turned on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +103,8 @@ def apply_gates(
     known = known_gates(release)
     stated = dict(_stated(given, known))
     gates = _with_groups(stated, known)
-    by_topology = gates.get(TOPOLOGY, known[TOPOLOGY].default)
-    grouped = with_pod_groups(release, by_topology=by_topology) if gates.get(WORKLOAD) else None
+    by_topology, shares = (gates.get(name, known[name].default) for name in (TOPOLOGY, CLAIMS))
+    grouped = with_pod_groups(release, by_topology=by_topology, shares_claims=shares) if gates.get(WORKLOAD) else None
     for name, value in gates.items():
         if name in FIXED and value is not (fixed := known[name].default) and not (grouped and name in GROUP_GATES):
             asked = name if name in stated else f"{next(one for one in _ALL if one in stated)} ({name})"

@@ -104,7 +104,8 @@ def test_gates_with_a_meaning_here_are_those_of_a_release() -> None:
         ("1.38", "CompositePodGroup=true", "CompositePodGroup=true is not supported: groups of pod groups are not"),
         ("1.36", "GenericWorkload=true", "GenericWorkload=true is not supported: pods are scheduled one by one"),
         ("1.37", "TopologyAwareWorkloadScheduling=true", "TopologyAwareWorkloadScheduling=true is not supported: pod"),
-        ("1.38", "DRAWorkloadResourceClaims=true", "DRAWorkloadResourceClaims=true is not supported: pod groups do"),
+        ("1.38", "DRAWorkloadResourceClaims=true", "DRAWorkloadResourceClaims=true is not supported: pods share res"),
+        ("1.36", "DRAWorkloadResourceClaims=true", "DRAWorkloadResourceClaims=true is not supported: pods share res"),
         ("1.37", "PodGroupPreemptionPolicy=true", "PodGroupPreemptionPolicy=true is not supported: pod groups do not"),
         ("1.37", "StorageCapacityScoring=true", ""),
         ("1.37", "StorageCapacityScoring=false", "StorageCapacityScoring=false is not supported: the Kubernetes minor"),
@@ -128,7 +129,10 @@ def test_pods_are_scheduled_by_groups_if_the_gate_says_so(minor: str) -> None:
     release = RELEASES[minor]
     assert apply_gates([], release=release) is release
     assert apply_gates(["GenericWorkload=false"], release=release) is release
-    assert apply_gates(["GenericWorkload=true"], release=release) == replace(release, generic_workload=True)
+    grouped = replace(release, generic_workload=True)
+    assert apply_gates(["GenericWorkload=true"], release=release) == grouped
+    both = ["GenericWorkload=true", "DRAWorkloadResourceClaims=true"]
+    assert apply_gates(both, release=release) == replace(grouped, workload_claims=True)
 
 
 @pytest.mark.parametrize("minor", list(RELEASES))
