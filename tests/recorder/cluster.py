@@ -13,7 +13,7 @@ from typing import Any, Final
 from policysched.framework import ApiError, Event, PodStatusChange, PolicyEvent
 from policysched.model.decode import decode_pod
 from policysched.model.defaults import priority_classes
-from policysched.model.kinds import fill, kind_of
+from policysched.model.kinds import RESOURCE_CLAIMS, fill, kind_of
 from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod, PodGroup, ResourceClaim
 from policysched.model.policy import Policy
 from policysched.testing.recorded_writes import RecordingClaims
@@ -89,6 +89,8 @@ class FakeCluster:
             thing["metadata"]["uid"] = old["metadata"]["uid"]
             _keep(thing, old)
         self._store(key, thing)
+        if thing["kind"] == "ResourceClaim":
+            self.claims.latest[key[1]] = RESOURCE_CLAIMS.decode(copy.deepcopy(thing))
 
     def remove(self, kind: str, name: str) -> None:
         """Delete an object.

@@ -200,6 +200,8 @@ class _Maker:
         """The labels of nodes, which stay with topologies."""
         self.claims = rng.random() < CLAIMING
         """Whether nodes have devices, and groups claims for them."""
+        self.shares = self.claims and rng.random() < 0.5
+        """Whether the first member of each group uses a claim of the group."""
 
     def script(self, name: str, *, eventful: bool) -> Script:
         rng = self.rng
@@ -223,6 +225,7 @@ class _Maker:
             script["plugins"][-1]["answers"] = self.answers()
         if self.generators:
             self.place(script)
+        script["gates"]["DRAWorkloadResourceClaims"] = self.shares
         return script
 
     def place(self, script: Script) -> None:
@@ -281,6 +284,13 @@ class _Maker:
         spec = {"devices": {"requests": [{"name": "gpu", "exactly": asked}]}}
         self.happens(set=_resource("ResourceClaim", {"name": name, "namespace": "default"}, spec))
 
+    def share(self, group: str, pod: Thing) -> None:
+        """Bring a claim of a group that one of its pods uses: pods that write it at the same time conflict."""
+        self.claim(f"{group}-shared")
+        entry = {"name": "shared", "resourceClaimName": f"{group}-shared"}
+        self.groups[group]["spec"]["resourceClaims"] = [entry]
+        pod["spec"]["resourceClaims"] = [*pod["spec"].get("resourceClaims", ()), entry]
+
     def residents(self) -> Iterator[Thing]:
         """Place pods of no group."""
         for number in range(self.rng.randint(0, len(self.nodes))):
@@ -298,6 +308,8 @@ class _Maker:
         scheduler = SECOND if rng.random() < 0.1 else NAME
         kinds = [self.kind(name, scheduler) for _ in range(rng.choice((1, 1, 2, 3)))]
         pods = [self.member(name, f"{name}-{number}", kinds) for number in range(size)]
+        if self.shares:
+            self.share(name, pods[0])
         if rng.random() < 0.25:
             self.odd(rng.choice(pods))
         self.members[name] = pods

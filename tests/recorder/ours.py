@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, Final
 
 from policysched.app.configuration.profiles import configured_profiles
+from policysched.cli.flags.feature_gates import CLAIMS, TOPOLOGY
 from policysched.framework.registry import PluginRegistry
 from policysched.model.release import DEFAULT, Release
 from policysched.schedule.queue.queued_pod import QueuedPod
@@ -76,8 +77,8 @@ async def _play(script: Script, loop: VirtualLoop, release: Release) -> Outcome:
         registry.register(one["name"], partial(registered, one))
     gates = script.get("gates", {})
     if gates.get("GenericWorkload"):
-        aware = gates.get("TopologyAwareWorkloadScheduling", False)
-        release = replace(release, generic_workload=True, topology_aware=aware)
+        aware, shares = (gates.get(name, False) for name in (TOPOLOGY, CLAIMS))
+        release = replace(release, generic_workload=True, topology_aware=aware, workload_claims=shares)
     profiles = configured_profiles(script["config"], registry, release=release)
     columns = Cluster(release=release)
     scheduler = slow(Scheduler(profiles, cluster, VirtualClock(loop), random.Random(0), cluster=columns))

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,7 +61,8 @@ func (a *api) Create(gvr schema.GroupVersionResource, object runtime.Object, ns 
 	return a.ObjectTracker.Create(gvr, object, ns, options...)
 }
 
-// Update refuses another version than that of the object that is there, as kube-apiserver does.
+// Update refuses another version than that of the object that is there, and leaves an equal object as it is, as
+// kube-apiserver does.
 func (a *api) Update(gvr schema.GroupVersionResource, object runtime.Object, ns string, options ...metav1.UpdateOptions) error {
 	accessor, err := meta.Accessor(object)
 	if err != nil {
@@ -73,6 +75,9 @@ func (a *api) Update(gvr schema.GroupVersionResource, object runtime.Object, ns 
 		}
 		if known, err := meta.Accessor(old); err == nil && known.GetResourceVersion() != version {
 			return apierrors.NewConflict(gvr.GroupResource(), accessor.GetName(), errors.New("the object has been modified"))
+		}
+		if equality.Semantic.DeepEqual(old, object) {
+			return nil
 		}
 	}
 	if err := a.stamp(object); err != nil {
