@@ -13,9 +13,11 @@ from policysched.sandbox import Sandbox
 from tests.e2e.objects import Json, node, pod
 from tests.e2e.schedulers import spawned
 from tests.e2e.server import Server, scheduled_condition
+from tests.e2e.test_devices import device_class, devices, resource_slice, template, users
 from tests.e2e.waiting import until
 
 GATE = "--feature-gates=GenericWorkload=true"
+CLAIMS = "--feature-gates=DRAWorkloadResourceClaims=true"
 SERVED = ("scheduling.k8s.io", "v1beta1", "podgroups")
 
 
@@ -67,6 +69,48 @@ async def test_gang_that_does_not_fit_says_so_and_is_placed_whole(
     replayed = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     output, _ = await replayed.communicate()
     assert (replayed.returncode, "equal" in output.decode()) == (0, True)
+
+
+async def half_fits_then_all(server: Server) -> None:
+    """Place a gang whose claim only half of the pods can use at first."""
+    entry = {"name": "gpu", "resourceClaimTemplateName": "one"}
+    group = gang("sharing", 4)
+    group["spec"]["resourceClaims"] = [entry]
+    pods = [member(name, "sharing", requests={"cpu": "1"}, resourceClaims=[entry]) for name in "abcd"]
+    await server.load(node("n1", cpu="2"), node("n2", cpu="2"), device_class())
+    await Server.load(server, resource_slice("n1"), template(), group, *pods)
+    told = await until(lambda: initially_scheduled(server, "sharing"), bool)
+    assert (told["status"], told["reason"]) == ("False", "Unschedulable")
+    assert "cannot be satisfied: 2 scheduled" in told["message"]
+    [claim] = await server.objects("ResourceClaim")
+    assert (devices(claim), users(claim)) == ([], [])
+    assert await server.nodes_of() == dict.fromkeys("abcd", "")
+    await server.load(node("n3", cpu="4"), resource_slice("n3"))
+    await server.placed(*"abcd")
+    [claim] = await server.objects("ResourceClaim")
+    assert (devices(claim), users(claim)) == (["n3/d0"], ["sharing"])
+    assert set((await server.nodes_of()).values()) == {"n3"}
+
+
+@pytest.mark.parametrize("version", ["v1.37.2", "v1.38.0-beta.0"])
+async def test_pods_share_the_claim_of_their_group(server: Server, sandbox: Sandbox, version: str) -> None:
+    sandbox.kubernetes = version
+    async with spawned(*flags(server), CLAIMS):
+        await half_fits_then_all(server)
+        await server.delete("PodGroup", "sharing")
+        await until(lambda: server.objects("ResourceClaim"), lambda found: not found)
+
+
+async def test_claims_of_groups_are_foreign_without_the_gate(server: Server, sandbox: Sandbox) -> None:
+    sandbox.kubernetes = "v1.37.2"
+    entry = {"name": "gpu", "resourceClaimTemplateName": "one"}
+    group = gang("g", 1)
+    group["spec"]["resourceClaims"] = [entry]
+    await server.load(node("n1"), device_class(), resource_slice("n1"), template(), group)
+    async with spawned(*flags(server)):
+        await server.load(member("a", "g", resourceClaims=[entry]), member("b", "g"), pod("web"))
+        await server.placed("web")
+        assert (await server.nodes_of())["a"] == ""
 
 
 async def initially_scheduled(server: Server, name: str = "g") -> Json:

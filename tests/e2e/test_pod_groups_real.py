@@ -17,7 +17,7 @@ from tests.e2e import real
 from tests.e2e.objects import node, pod
 from tests.e2e.schedulers import spawned
 from tests.e2e.server import Server, scheduled_condition
-from tests.e2e.test_pod_groups import flags, gang, initially_scheduled, member
+from tests.e2e.test_pod_groups import CLAIMS, flags, gang, half_fits_then_all, initially_scheduled, member
 from tests.e2e.waiting import until
 from tests.examples.playing import EXAMPLES
 
@@ -30,7 +30,7 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def grouping() -> Iterator[ControlPlane]:
     """A control plane whose API server serves pod groups."""
-    with ControlPlane(gates=(POD_GROUPS, "WorkloadWithJob")) as plane:
+    with ControlPlane(gates=(POD_GROUPS, "WorkloadWithJob", "DRAWorkloadResourceClaims")) as plane:
         yield plane
 
 
@@ -77,6 +77,16 @@ async def test_job_is_a_gang(server: Server) -> None:
         await server.load(node("n2", cpu="2"))
         await until(lambda: initially_scheduled(server, name), lambda found: found["status"] == "True")
         await until(server.nodes_of, lambda found: all(found.values()))
+
+
+async def test_pods_share_the_claim_of_their_group(server: Server) -> None:
+    async with spawned(*flags(server), CLAIMS):
+        await half_fits_then_all(server)
+        for name in "abcd":
+            await server.delete("Pod", name)
+        await server.delete("PodGroup", "sharing")
+        await server.patch("PodGroup", "sharing", {"metadata": {"finalizers": None}})
+        await until(lambda: server.objects("ResourceClaim"), lambda found: not found)
 
 
 async def test_rights_of_the_service_account_suffice(server: Server, tmp_path: Path) -> None:
