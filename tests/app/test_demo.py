@@ -69,6 +69,7 @@ async def test_demo_of_devices_names_what_pods_get_and_what_is_in_use() -> None:
     assert "train-gpu gpu gpu.example.com/gpu-2/gpu-0 all" in said
     assert "gpu-1 train-2-gpu gpu 0 of 1 1: in use, 1: selector #0 is false" in said
     assert any("0/3 nodes are available: 3 cannot allocate all claims." in line for line in said)
+    assert "pair-1 and pair-2 run on gpu-1, the claim of pair holds gpu.example.com/gpu-1/gpu-1" in said
 
 
 async def test_demo_of_a_gang_shows_no_node_before_all_members_fit() -> None:

@@ -1,4 +1,4 @@
-"""The demo of devices: pods with resource claims get GPUs, wait while all GPUs are in use, and get released GPUs.
+"""The demo of devices: pods with resource claims get GPUs, wait for GPUs in use, and share a GPU as a pod group.
 
 ResourceSlices describe the GPUs of a driver. A dry-run on the objects of the sandbox shows the GPU of each pod, and the
 reasons against all other GPUs, right before the pod is created.
@@ -6,11 +6,16 @@ reasons against all other GPUs, right before the pod is created.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from policysched.app.demo.demo import NEXT_STEPS, Narrator
 from policysched.app.demo.scheduled_sandbox import ScheduledSandbox, scheduled_sandbox
 from policysched.app.dry_run.tables import devices_table, refused_devices_table
+from policysched.app.running.run_options import RunOptions
+from policysched.model.kinds import POD_GROUPS
+from policysched.model.release import Release
 from policysched.sandbox import sandbox_nodes
 
 Object = dict[str, Any]
@@ -47,12 +52,16 @@ async def play_devices(narrator: Narrator) -> None:
         PolicyschedError: a step did not finish in time.
     """
     narrator.working("starting an in-memory API server and the scheduler")
-    async with scheduled_sandbox(device_objects()) as on:
+    async with scheduled_sandbox(device_objects(), RunOptions(apply_gates=_with_group_claims)) as on:
         narrator.say("An in-memory API server has 3 nodes: gpu-1 with two L4 of 24Gi, gpu-2 with an H100 of 80Gi,")
         narrator.say("and plain without a GPU.")
         await _DeviceDemo(on, narrator).play()
     for line in NEXT_STEPS:
         narrator.say(line)
+
+
+def _with_group_claims(release: Release) -> Release:
+    return replace(release, generic_workload=True, workload_claims=True)
 
 
 class _DeviceDemo:
@@ -74,6 +83,23 @@ class _DeviceDemo:
         self._narrator.say("\n4. Delete pod train: its claim releases the GPU, and train-2 gets it.")
         await self._sandbox.api.delete("Pod", "train")
         await self._print_placement("train-2")
+        self._narrator.say("\n5. Create PodGroup pair and its two pods, which share the claim of the group.")
+        await self._place_group("pair", ("pair-1", "pair-2"))
+
+    async def _place_group(self, name: str, members: Sequence[str]) -> None:
+        """Create a PodGroup with a claim that its pods share; print their node and their device."""
+        pods = [claiming_pod(one, "small-gpu") for one in members]
+        for pod in pods:
+            pod["spec"]["schedulingGroup"] = {"podGroupName": name}
+        policy = {"gang": {"minCount": len(pods)}}
+        spec = {"schedulingPolicy": policy, "resourceClaims": pods[0]["spec"]["resourceClaims"]}
+        group = {"apiVersion": POD_GROUPS.api_version, "kind": POD_GROUPS.kind, "metadata": {"name": name}}
+        for one in (group | {"spec": spec}, *pods):
+            await self._sandbox.api.create(one)
+        nodes = {await self._sandbox.runs_on(one) for one in members}
+        held = await self._sandbox.until(lambda: self._device_of(name), f"a device for pod group {name}")
+        told = f"{' and '.join(members)} run on {' and '.join(sorted(nodes))}"
+        self._narrator.say(f"   {told}, the claim of {name} holds {held}")
 
     async def _place(self, name: str, template: str) -> None:
         await self._sandbox.api.create(self._explained(name, template))
