@@ -56,7 +56,7 @@ def print_json(value: Any) -> None:
 
 
 def print_left_out(objects: Iterable[object]) -> None:
-    """Print the objects that were left out on stderr, with reasons."""
+    """Print on stderr which objects of the input were left out, with reasons."""
     for one in objects:
         print_text(f"left out: {one}", stderr=True)
 

@@ -109,7 +109,7 @@ def _offering(choices: Sequence[str]) -> Callable[[str], list[str]] | None:
 
 
 def parameter(one: Flag) -> inspect.Parameter:
-    """Return a flag as a parameter of a Typer function, whose value is the texts that the user gave."""
+    """Return a flag as a parameter of the function that Typer calls; it receives the text that the user gave."""
     short = [letter for letter, long in _SHORT.items() if long == one.option]
     option = typer.Option(
         *short,

@@ -90,7 +90,7 @@ class OwnFlags:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecureServingFlags:
-    """Flags of `policysched run`: address, port and TLS of the HTTPS server for /metrics and /healthz."""
+    """Flags of `policysched run`: address, port and TLS of the HTTPS server for metrics and health checks."""
 
     TITLE: ClassVar[str] = "Secure serving flags"
     bind_address: str | None = flag(

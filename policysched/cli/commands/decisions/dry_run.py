@@ -20,7 +20,7 @@ from policysched.model.release_choice import release_named
 
 
 def dry_run(flags: DryRunFlags) -> int:
-    """Decide about a pod and print the decision; return the exit code."""
+    """Simulate scheduling of a pod or a pod group and print the decision; return the exit code."""
     evaluation = prepare(flags.evaluation, flags.config)
     with working("reading the cluster and deciding"):
         sources = cluster_sources(flags, flags.evaluation.access, flags.evaluation.kube_version)
@@ -42,7 +42,7 @@ def dry_run(flags: DryRunFlags) -> int:
 
 
 def _alone(inputs: Inputs) -> str:
-    """Return a note why a pod that names a pod group is decided without the group."""
+    """Return a note that explains why a pod that names a pod group is simulated without the group."""
     reason = "this Kubernetes minor does not schedule pod groups"
     if not inputs.has_group:
         reason = "the group is neither in the file nor in the cluster"

@@ -13,7 +13,7 @@ from policysched.cli.flags.shared import EvaluationFlags, MetricSourceFlags
 
 
 class EvaluationInputs(NamedTuple):
-    """Inputs of a dry-run besides the objects: plugins, time and metrics."""
+    """Inputs of a simulated decision besides Kubernetes objects: plugins, time and metrics."""
 
     plugins: FoundPlugins
     now: datetime | None
@@ -21,7 +21,7 @@ class EvaluationInputs(NamedTuple):
 
 
 def prepare(flags: EvaluationFlags, config: str | None) -> EvaluationInputs:
-    """Find the plugins, the time and the metrics that flags name.
+    """Return the plugins, the time and the source of metrics that the flags name.
 
     Raises:
         UsageError: a flag or a file is invalid.

@@ -1,1 +1,1 @@
-"""Commands for policy authors: check, test, fmt, explain, example."""
+"""Commands for policy authors: check, test, fmt, convert, explain, example, translate."""

@@ -42,7 +42,7 @@ def check(flags: CheckFlags) -> int:
 
 
 def _print_unselected(found: CheckedPolicies, pods: Sequence[Mapping[str, Any]]) -> None:
-    """Print a note about each policy whose selection matches no pod of the cluster's files."""
+    """Print a note about each policy that selects no pod of the files that --cluster names."""
     for note in unselected(found.documents, pods):
         print_text(f"note: {note}", stderr=True)
 

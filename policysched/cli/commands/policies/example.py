@@ -14,7 +14,7 @@ from policysched.errors import UsageError
 
 
 def complete(incomplete: str) -> list[tuple[str, str]]:
-    """Return the names and descriptions of the examples that start with a text."""
+    """Return the examples whose names start with a text, as names and descriptions for shell completion."""
     return [(one.name, one.description) for one in list_examples() if one.name.startswith(incomplete)]
 
 

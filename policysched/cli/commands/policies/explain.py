@@ -18,7 +18,7 @@ PROSE_WIDTH: Final = 100
 
 
 def complete(incomplete: str) -> list[tuple[str, str]]:
-    """Return the codes and titles that start with a text."""
+    """Return the error codes that start with a text, with their titles, for shell completion."""
     listed = [(one.code.lower() if incomplete.islower() else one.code, one.title) for one in explain_all()]
     return [(code, title) for code, title in listed if code.startswith(incomplete)]
 

@@ -43,7 +43,7 @@ class Rewriting:
     check: bool
     diff: bool
     prints: bool
-    """Whether new contents of files are printed, not written; the new content of standard input is always printed."""
+    """Whether rewritten files are printed instead of written; rewritten standard input is always printed."""
     err: bool
     """Whether messages go to stderr."""
     changed: int = 0

@@ -16,7 +16,7 @@ from policysched.errors import UsageError
 
 
 def translate(flags: TranslateFlags) -> int:
-    """Print the node affinity of a pod, or admission policies for all pods; return the exit code.
+    """Print filters of policies as node affinity of a pod, or as admission policies for all pods; return the exit code.
 
     Raises:
         UsageError: flags exclude each other, or an input cannot be used.
@@ -38,7 +38,7 @@ def translate(flags: TranslateFlags) -> int:
 
 
 def _print_admission_policies(flags: TranslateFlags) -> int:
-    """Print the admission policies as a List; return the exit code."""
+    """Print the admission policies that set the node affinity of new pods, as a List; return the exit code."""
     formats = {
         OutputFormat.TABLE: TextFormat.YAML,
         OutputFormat.YAML: TextFormat.YAML,

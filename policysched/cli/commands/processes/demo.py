@@ -19,7 +19,7 @@ from policysched.visible import visible, visible_lines
 
 
 class _Terminal:
-    """Prints the demo to stdout; a terminal also shows progress."""
+    """Prints the demo to stdout; if stdout is a terminal, also shows progress."""
 
     def __init__(self, out: Console, status: Status | None) -> None:
         self._out = out

@@ -1,1 +1,1 @@
-"""Commands that set up a scheduler: config, plugins, plugin, completion."""
+"""Commands that set up a scheduler (crd, config, plugins, plugin, completion), and version and help."""

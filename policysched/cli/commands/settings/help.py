@@ -12,5 +12,5 @@ def help(flags: HelpFlags) -> int:  # noqa: A001 - the name of the command
 
 
 def complete(incomplete: str) -> list[tuple[str, str]]:
-    """Return the commands that start with a text."""
+    """Return the names of commands that start with a text, for shell completion."""
     return [(name, "") for name in COMMANDS if name.startswith(incomplete)]
