@@ -224,7 +224,7 @@ class SeriesMemory:
         self._entries: OrderedDict[_Key, QueuedEvent] = OrderedDict()
 
     def note(self, event: Event | PolicyEvent) -> tuple[QueuedEvent, QueuedEvent | None]:
-        """Add an event to its series; return its `QueuedEvent`, and another that this removed from memory, or None."""
+        """Add an event to its series; return its `QueuedEvent`, and the one that this removed from memory, if any."""
         about = EventContent.of(event)
         if about.type != "Warning" and about.kind == POD:
             return _entry(about), None
