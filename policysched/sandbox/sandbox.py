@@ -57,7 +57,7 @@ _ZONES = (b"zone-a", b"zone-b", b"zone-c")
 
 
 class Sandbox:
-    """An API server in this process.
+    """A Kubernetes API server in this process, with its objects in memory.
 
     Args:
         now: clock of timestamps.
@@ -97,7 +97,7 @@ class Sandbox:
 
     @property
     def revision(self) -> int:
-        """ResourceVersion of the last change."""
+        """The newest resourceVersion: that of the last change of any object."""
         return self._backend.store.revision
 
     def kubeconfig(self) -> Json:
@@ -152,7 +152,7 @@ class Sandbox:
         self._backend.store.forget()
 
     def load(self, objects: Iterable[Json]) -> None:
-        """Store objects as kubectl prints them, including node and status of pods.
+        """Store objects in the form that kubectl prints, including the nodes and statuses of pods.
 
         CustomResourceDefinitions, namespaces and classes are stored first, whatever their order. Lists are split into
         their items.
@@ -220,7 +220,7 @@ def _copied(value: Any) -> Any:
 
 
 def sandbox_nodes(count: int, kubernetes: str = DEFAULT.version) -> list[Json]:
-    """Return nodes `node-1` … with 4 CPUs, 32Gi and 110 pods, in three zones in turn, as kubectl prints them.
+    """Return Node objects `node-1` … with 4 CPUs, 32Gi and 110 pods each, assigned to three zones in turn.
 
     Args:
         count: how many nodes.

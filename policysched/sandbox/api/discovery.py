@@ -62,7 +62,7 @@ def _version(version: str) -> Json:
 
 
 def _openapi_v2(version: str) -> bytes:
-    """Return a minimal OpenAPI v2 document as protobuf, because kubectl requires the document for a List in a file.
+    """Return a minimal OpenAPI v2 document as protobuf, which kubectl requests when it applies a file with a List.
 
     kubectl requires the older document for files with a List, and does not validate kinds that are missing in it; the
     server validates every item anyway.
@@ -72,7 +72,7 @@ def _openapi_v2(version: str) -> bytes:
 
 
 def _text(tag: bytes, content: bytes) -> bytes:
-    """Return a text field of a protobuf message shorter than 128 bytes."""
+    """Encode a text of less than 128 bytes as a field of a protobuf message."""
     return tag + bytes([len(content)]) + content
 
 

@@ -113,13 +113,13 @@ class Reader:
             raise gone(asked, self._backend.store.oldest(resource.key))
 
     def selected(self, target: Target, query: Mapping[str, str]) -> list[Stored]:
-        """Return the stored objects that a request's path and selectors match."""
+        """Return the stored objects that match the path and the selectors of a request."""
         entries = self._backend.store.entries(target.resource.key, target.namespace)
         selects = selection(target, query)
         return entries if selects is None else [entry for entry in entries if selects(entry.object)]
 
     def watch(self, target: Target, query: Mapping[str, str], accept: str) -> WatchStream:
-        """Start a watch from the version that the request names, or with the current objects."""
+        """Start a watch from the request's resourceVersion, or with ADDED events for the current objects."""
         resource, store = target.resource, self._backend.store
         initial = flag(query, "sendInitialEvents")
         _check_watch_list(query, initial=initial)
@@ -227,7 +227,7 @@ class WatchStream:
         self.seconds = spec.seconds
         """Duration of the watch. Units: seconds."""
         self.given_up: Callable[[], object] | None = None
-        """Callback that ends the connection of a client which does not read."""
+        """Callback that ends the connection of a client that does not read its events."""
         self._behind = 0
         """Amount of unsent changes. Units: bytes."""
         self._store = store

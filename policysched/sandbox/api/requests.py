@@ -176,7 +176,7 @@ def options_of(query: Mapping[str, str]) -> WriteOptions:
 
 
 def delete_options(query: Mapping[str, str], body: Any) -> DeleteOptions:
-    """Return the options of a deletion: fields of the request's body override parameters of the query."""
+    """Return the options of a deletion from a request's body and query; fields of the body take precedence."""
     found = body if isinstance(body, dict) else {}
     grace = found.get("gracePeriodSeconds")
     if grace is None and "gracePeriodSeconds" in query:

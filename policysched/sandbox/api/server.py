@@ -36,7 +36,7 @@ _HTML = b"<html><body><h1>503 Service Unavailable</h1></body></html>"
 
 @dataclass(slots=True)
 class Fault:
-    """A fault that the next `times` requests with a method and path get."""
+    """A fault to inject into the next `times` requests whose method and path match."""
 
     method: str
     path: str
@@ -54,7 +54,7 @@ class Fault:
 
 
 class Faults:
-    """The faults of one sandbox; `seen` is the number of requests that a fault affected."""
+    """The faults to inject into requests of one sandbox; `seen` is the number of affected requests."""
 
     def __init__(self, close_watches: Callable[[], None]) -> None:
         self._rules: list[Fault] = []

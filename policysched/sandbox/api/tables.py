@@ -85,7 +85,7 @@ def _printer_column(column: Json) -> TableColumn:
 
 @cache
 def _builtin() -> dict[str, list[TableColumn]]:
-    """Read the columns of the built-in kinds, by storage key."""
+    """Read from a file the table columns of the built-in kinds, by storage key such as `deployments.apps`."""
     read = tomllib.loads(files("policysched.sandbox.api").joinpath("columns.toml").read_text("utf-8"))
     return {key: [_column(text, read["sources"]) for text in texts] for key, texts in read["columns"].items()}
 
@@ -150,7 +150,7 @@ def _follow(values: list[Any], name: str, field: str, wanted: str, index: str, q
 
 
 def since(timestamp: str | None, now: datetime) -> str:
-    """Format the age of a timestamp."""
+    """Format the time since a timestamp, as in kubectl's column AGE."""
     if not timestamp:
         return "<unknown>"
     return human((now - datetime.fromisoformat(timestamp.replace("Z", "+00:00")).astimezone(UTC)).total_seconds())
@@ -174,7 +174,7 @@ _SPANS = (
     (10 * 60, "ms"), (3 * 3600, "m"), (8 * 3600, "hm"), (2 * 24 * 3600, "h"), (8 * 24 * 3600, "dh"),
     (2 * _SECONDS["y"], "d"), (8 * _SECONDS["y"], "yd"), (inf, "y"),
 )  # fmt: skip
-"""Upper limits of durations, each with the one or two units of shorter durations. Units: seconds."""
+"""Pairs of a limit and the units in which durations below it are shown, in ascending order. Units: seconds."""
 
 
 def _pod_status(pod: Json) -> str:

@@ -20,13 +20,13 @@ _BATCH = 100
 
 
 class UidIndex(Generic[K]):
-    """The keys of the objects that refer to a UID, such as the dependents of an owner."""
+    """Index from a UID to the keys of the objects that refer to this UID, such as the dependents of an owner."""
 
     def __init__(self) -> None:
         self._keys: dict[str, set[K]] = {}
 
     def update(self, key: K, before: Iterable[str], after: Iterable[str]) -> None:
-        """Replace the UIDs to which an object refers; both are empty for an object that does not exist."""
+        """Update an object's entry: it referred to the UIDs in `before`, and refers to the UIDs in `after` instead."""
         for uid in before:
             keys = self._keys.get(uid, set())
             keys.discard(key)
@@ -40,7 +40,7 @@ class UidIndex(Generic[K]):
         return self._keys.get(uid, frozenset())
 
     def __len__(self) -> int:
-        """Return the number of UIDs to which any object refers."""
+        """Return the number of UIDs in the index."""
         return len(self._keys)
 
 
@@ -59,7 +59,7 @@ class Controller(ABC):
 
     @abstractmethod
     def reconcile(self, name: Name) -> None:
-        """Bring the current object with a namespace and name to its desired state."""
+        """Bring the object with this namespace and name from its current to its desired state."""
 
     def enqueue(self, name: Name) -> None:
         """Queue an object, by namespace and name; the loop reconciles the object in its next step."""

@@ -134,7 +134,7 @@ class NodeLifecycleController(Controller):
 
 
 def _taints(node: Json, now: str) -> list[Json]:
-    """Return the taints that a node should have, including taints that other components manage."""
+    """Return a node's taints after an update of the controller's own taints; other taints are kept."""
     found = {each["type"]: each["status"] for each in node["status"]["conditions"]}
     wanted = {_PREFIX + key for kind, status, key in _TAINTS if found.get(kind) == status}
     if node["spec"].get("unschedulable"):
@@ -149,7 +149,7 @@ def _is_own(taint: Json) -> bool:
 
 
 class GarbageCollector(Controller):
-    """Deletes or orphans the dependents of deleted owners; the names in its queue are UIDs."""
+    """Deletes or orphans the dependents of deleted owners; its queue contains the UIDs of the owners."""
 
     def __init__(self, backend: Backend, wake: Callable[[], None]) -> None:
         super().__init__(backend, wake)

@@ -34,7 +34,7 @@ def _controller_of(obj: Json) -> Json:
 
 
 def _controlled_by(owner: Json) -> list[Json]:
-    """Return the ownerReferences that name a workload as controller, for the objects that the workload creates."""
+    """Return the ownerReferences of the objects that a workload creates: one reference to it as controller."""
     reference = {"apiVersion": "apps/v1", "kind": owner["kind"], "controller": True, "blockOwnerDeletion": True}
     return [reference | {name: owner["metadata"][name] for name in ("name", "uid")}]
 
@@ -187,7 +187,7 @@ class DeploymentController(Controller):
         return new
 
     def _renumber(self, new: Json, revision: int) -> None:
-        """Set the newest revision on a ReplicaSet whose template is used again."""
+        """Set the newest revision on an old ReplicaSet to whose pod template the Deployment was rolled back."""
         entry = self._store.get(REPLICA_SETS.key, new["metadata"]["namespace"], new["metadata"]["name"])
         if entry is not None and _revision(entry.object) < revision:
             self._store.write(REPLICA_SETS.key, _annotated(entry.object, str(revision)))
@@ -272,7 +272,7 @@ def _template_hash(template: Json) -> str:
 
 
 def _annotated(obj: Json, revision: str) -> Json:
-    """Return a ReplicaSet or Deployment with a revision annotation."""
+    """Return a copy of a ReplicaSet or Deployment with a given revision in its annotation."""
     annotations = (obj["metadata"].get("annotations") or {}) | {REVISION: revision}
     return obj | {"metadata": obj["metadata"] | {"annotations": annotations}}
 

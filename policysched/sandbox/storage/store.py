@@ -1,4 +1,4 @@
-"""Storage: objects by resource, namespace and name, with versions and history; and the state all writers share.
+"""Storage of the sandbox: `ObjectStore` for objects and their history; `Backend` for the state of one sandbox.
 
 One counter provides resourceVersions; a bounded list of events per resource is the history for watches. Stored objects
 are never changed in place: a write stores a new dict, so lists, watches and history share objects and encoded bytes
@@ -30,7 +30,7 @@ SAFE_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 
 @dataclass(slots=True)
 class Stored:
-    """One version of an object with cached encodings."""
+    """One version of a stored object, with its cached JSON per API version."""
 
     object: Json
     revision: int
@@ -45,7 +45,7 @@ class Stored:
         return metadata.get("namespace", ""), metadata["name"]
 
     def encoded(self, form: str, convert: Callable[[Json], Json] | None) -> bytes:
-        """Return the JSON of the object converted to an API version; `form` is the key of the cache."""
+        """Return the JSON of the object, converted by `convert` to an API version; `form` is the cache key."""
         found = self.encodings.get(form)
         if found is None:
             found = encode(convert(self.object) if convert else self.object)
@@ -55,7 +55,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class StoreEvent:
-    """A change of an object: ADDED, MODIFIED or DELETED, with the entries after and before it."""
+    """A change of an object: ADDED, MODIFIED or DELETED, with the object after and before the change."""
 
     key: str
     type: str
@@ -75,7 +75,7 @@ class ObjectStore:
         self._listeners: dict[str, list[Callable[[StoreEvent], None]]] = {}
         self._forgotten: dict[str, int] = {}
         self._sizes: Counter[str] = Counter()
-        """Total size of the history of each resource as JSON. Units: bytes."""
+        """Total size of the JSON in the history of each resource. Units: bytes."""
 
     def get(self, key: str, namespace: str, name: str) -> Stored | None:
         """Return the current version of an object; None if the object does not exist."""
@@ -92,7 +92,7 @@ class ObjectStore:
         return list(self._objects.get(key, {}).values())
 
     def resources(self) -> list[str]:
-        """Return the storage keys that have objects."""
+        """Return the storage keys (such as `deployments.apps`) of the resources that have objects."""
         return [key for key, objects in self._objects.items() if objects]
 
     def write(self, key: str, obj: Json) -> Stored:
@@ -129,7 +129,7 @@ class ObjectStore:
             listener(event)
 
     def since(self, key: str, revision: int) -> list[StoreEvent] | None:
-        """Return the events after a version.
+        """Return the changes of a resource after a resourceVersion, oldest first.
 
         None if the history is too short or the version is not one of this store.
         """
@@ -143,7 +143,7 @@ class ObjectStore:
         return newer[::-1]
 
     def oldest(self, key: str) -> int:
-        """Return the oldest version from which the history of a resource is complete."""
+        """Return the oldest resourceVersion after which the stored history of a resource is complete."""
         return self._forgotten.get(key, self._first)
 
     def forget(self) -> None:
@@ -154,7 +154,7 @@ class ObjectStore:
             self._forgotten[key] = self.revision
 
     def listen(self, key: str, listener: Callable[[StoreEvent], None]) -> Callable[[], None]:
-        """Call a listener at each change of a resource (`ANY`: of all resources); return a function that removes it."""
+        """Call a listener at each change of a resource (`ANY`: any resource); the result removes the listener."""
         listeners = self._listeners.setdefault(key, [])
         listeners.append(listener)
         return lambda: listeners.remove(listener)
@@ -162,7 +162,7 @@ class ObjectStore:
 
 @dataclass(slots=True)
 class Backend:
-    """The state of one sandbox: objects, and the resources that it serves."""
+    """The state of one sandbox: stored objects, served resources, clock and random source."""
 
     now: Callable[[], datetime]
     random: random.Random
@@ -170,7 +170,7 @@ class Backend:
     first_version: int = 1
     registry: Registry = field(default_factory=Registry)
     applied: dict[str, dict[str, Json]] = field(default_factory=dict)
-    """Last applied configuration of each manager, by the object's UID; field ownership is not stored."""
+    """By object UID and field manager: the last server-side applied configuration; field ownership is not stored."""
     store: ObjectStore = field(init=False)
 
     def __post_init__(self) -> None:
@@ -208,7 +208,7 @@ class Backend:
 
 
 def is_true(obj: Json, kind: str) -> bool:
-    """Return whether a condition in an object's status is True."""
+    """Return whether an object's status has the condition of type `kind` with the status True."""
     conditions = (obj.get("status") or {}).get("conditions") or ()
     return any(each["type"] == kind and each["status"] == "True" for each in conditions)
 

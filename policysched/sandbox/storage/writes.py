@@ -1,4 +1,4 @@
-"""Creating and updating of objects: metadata, admission, generations, conflicts, fields that updates keep.
+"""Creation and update of objects: metadata, admission, generations, conflicts, and fields an update cannot change.
 
 A write to the main resource cannot change the status, and a write to the status changes nothing else. An update without
 a change is not stored and causes no event. Admission completes a new object with data from the cluster, as the API
@@ -72,7 +72,7 @@ _POD_MUTABLE = (
 
 @dataclass(slots=True)
 class WriteOptions:
-    """Options of a write from the request's query, and the warnings that the write causes."""
+    """Options of a write, from the query of its request, and the warnings to return to the client."""
 
     dry_run: bool = False
     field_validation: str = "Warn"
@@ -144,7 +144,7 @@ def _new_metadata(backend: Backend, resource: ApiResource, obj: Json, options: W
 
 
 def _admit(store: ObjectStore, resource: ApiResource, obj: Json, now: str, *, loaded: bool) -> None:
-    """Complete or reject a new object."""
+    """Set the initial status and admission defaults of a new object, or reject the object."""
     if not loaded and resource.has_status and resource.key not in _KEEPS_STATUS:
         obj.pop("status", None)
     if resource.key == "pods":
@@ -278,7 +278,7 @@ def _admit_service(store: ObjectStore, service: Json) -> None:
 def update(
     backend: Backend, resource: ApiResource, old: Stored, body: Any, subresource: str, options: WriteOptions
 ) -> Stored:
-    """Store a changed object; `subresource` is "" or "status"."""
+    """Validate and store a changed object, or only its status if `subresource` is "status"."""
     obj = check_kind(resource, body)
     options.warnings += drop_unknown(resource, obj, options.field_validation)
     complete(resource, obj)
