@@ -88,7 +88,7 @@ def forbidden(group: str, plural: str, name: str, why: str) -> StatusError:
 
 
 def precondition_failed(resource: str, place: tuple[str, str], word: str, wanted: str, found: str) -> str:
-    """Return the message for a request whose UID or resourceVersion differs from the object's."""
+    """Return the error message for a request with a UID or resourceVersion precondition that the object fails."""
     key = "/".join(["/registry", resource, *filter(None, place)])
     return (
         f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "
@@ -123,7 +123,7 @@ def wrong(field: str, value: object, why: str) -> Cause:
 
 
 def unsupported(field: str, value: object, choices: Sequence[str]) -> Cause:
-    """Return the cause "Unsupported value" of a field with a value outside its choices."""
+    """Return the cause "Unsupported value" of a field whose value is not one of the allowed values."""
     listed = ", ".join(f'"{choice}"' for choice in choices)
     text = f"Unsupported value: {shown(value)}: supported values: {listed}"
     return Cause(field, "FieldValueNotSupported", text)

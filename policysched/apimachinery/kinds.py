@@ -1,4 +1,4 @@
-"""Conversion between objects in requests and stored objects: unknown fields, defaults, validation, versions.
+"""Preparation of the objects in requests for storage: unknown fields, defaults, validation, API versions.
 
 As in the API server, the request chooses whether unknown fields are an error, a warning or ignored. Defaults come first
 from the schema, then from the rules of the kind. Validation reads one object alone; rules that need the cluster
@@ -113,7 +113,7 @@ def _handled(resource: ApiResource, why: str) -> str:
 
 
 def validated(resource: ApiResource, obj: Json, changed: Sequence[Cause] = ()) -> None:
-    """Raise the 422 error if an object is invalid or an update changed an immutable field."""
+    """Raise a 422 error if an object is invalid or an update changed one of its immutable fields."""
     causes = validate(resource, obj)
     if resource.custom is not None:
         causes += schema.validate(obj, resource.schema)
@@ -146,7 +146,7 @@ def inward(resource: ApiResource, obj: Json) -> Json:
 
 
 def fill(target: Json, **values: Any) -> None:
-    """Set the absent fields of an object to given values; keyword names are field names."""
+    """Set those of the given fields that an object does not have; keyword names are field names."""
     for name, value in values.items():
         target.setdefault(name, value)
 
@@ -164,7 +164,7 @@ def all_containers(spec: Json) -> list[Json]:
 
 
 def _pod_spec(spec: Json) -> None:
-    """Set the defaults that pods and pod templates share."""
+    """Set the defaults in the spec of a pod or of a pod template."""
     if "serviceAccountName" in spec:
         spec["serviceAccount"] = spec["serviceAccountName"]
     elif "serviceAccount" in spec:

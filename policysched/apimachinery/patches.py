@@ -162,7 +162,7 @@ def _merge_field(merged: Json, name: str, change: Any, schema: Json) -> None:
 
 
 def _merge_key(schema: Json) -> str | None:
-    """Return the merge key of a built-in list; empty for a set, None if a patch replaces the list."""
+    """Return the merge key of a list in a built-in kind; empty for a set, None if a patch replaces the list."""
     keys = merge_keys(schema)
     return None if keys is None else "".join(keys)
 
@@ -191,7 +191,7 @@ def _merge_item(merged: list[Any], change: Json, key: str, item: Json) -> None:
 
 
 def _reorder(merged: Json, name: str, order: list[Any], schema: Json) -> None:
-    """Sort the elements of a list that `order` of a patch names; other elements stay at their positions."""
+    """Sort the list elements named in a patch's `$setElementOrder`; other elements keep their positions."""
     items, key = merged.get(name), _merge_key(member(schema, name))
     if not isinstance(items, list) or key is None:
         return
@@ -203,7 +203,7 @@ def _reorder(merged: Json, name: str, order: list[Any], schema: Json) -> None:
 
 
 def _clean(value: Any) -> Any:
-    """Remove directives and nulls of a strategic merge patch from a new part of an object."""
+    """Return a value from a strategic merge patch without directives and nulls, to add it to an object."""
     match value:
         case dict():
             return {name: _clean(item) for name, item in value.items() if item is not None and not name.startswith("$")}
@@ -213,7 +213,7 @@ def _clean(value: Any) -> Any:
 
 
 def apply_patch(present: Any, last: Any, applied: Any, schema: Json) -> Any:
-    """Merge a manager's applied configuration into a value; remove fields that only the last one contained."""
+    """Merge a manager's applied configuration into a value; remove fields that only its previous one contained."""
     if isinstance(applied, dict):
         old = present if isinstance(present, dict) else {}
         return _apply_fields(old, last if isinstance(last, dict) else {}, applied, schema)

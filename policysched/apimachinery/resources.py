@@ -20,11 +20,11 @@ from policysched.apimachinery import Json, decode
 from policysched.model.kinds import KINDS, POLICIES
 
 GO_TYPE = "x-go-type"
-"""Schema key with the name of a Go type whose values are decoded as in Go."""
+"""Schema key under which a field's Go type is stored, because values are decoded as in Go."""
 STRUCT = "x-struct"
-"""Schema key with the qualified name of a struct, such as `core.Pod`."""
+"""Schema key under which the qualified name of a struct is stored, such as `core.Pod`."""
 DEFAULTS = "x-defaults"
-"""Schema key with the defaults of a struct's fields."""
+"""Schema key under which the defaults of a struct's fields are stored."""
 _ANY: Json = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
@@ -35,7 +35,7 @@ _FILES = (
     "core", "apps", "policy", "scheduling", "storage", "coordination", "events", "resource", "rbac", "apiextensions",
     "authorization", "autoscaling", "node",
 )  # fmt: skip
-"""Files with the built-in types, each named after the first word of the API group."""
+"""Names of the files with the built-in types; each is the first word of the types' API group."""
 _SCALARS: dict[str, Json] = {
     "string": {"type": "string", GO_TYPE: "string"},
     "bool": {"type": "boolean", GO_TYPE: "bool"},
@@ -57,7 +57,7 @@ _SCALARS: dict[str, Json] = {
 
 @dataclass(frozen=True, slots=True)
 class FieldRow:
-    """A field of a built-in struct; the JSON of a field without a name is part of the struct's JSON."""
+    """A field of a built-in struct; a field without a name is inlined: its JSON fields are fields of the struct."""
 
     name: str
     schema: Json
@@ -77,7 +77,7 @@ def struct(name: str) -> Json | None:
 
 
 def rows(name: str) -> list[FieldRow]:
-    """Return the fields of a built-in struct, in the order of its file."""
+    """Return the fields of a built-in struct, in the order of the file that defines the struct."""
     return _structs()[1][name]
 
 
@@ -214,7 +214,7 @@ BUILTIN = tuple(_builtin(" ".join(line)) for line in _lines("resources"))
 
 
 def _declared() -> Iterator[ApiResource]:
-    """Yield the resources of kinds that the scheduler reads and that the resource file does not list."""
+    """Yield resources for the kinds that the scheduler watches but the resource file does not list."""
     served = {row.kind for row in BUILTIN}
     for kind in KINDS.values():
         if kind.kind not in served and kind is not POLICIES:
@@ -259,7 +259,7 @@ class Registry:
         return {group: list(versions) for group, versions in found.items()}
 
     def serve(self, crd: Json, *, gone: bool = False) -> None:
-        """Replace the resources of a CustomResourceDefinition, one per served version; remove them if it is deleted."""
+        """Replace the resources of a CustomResourceDefinition, one per served version; with `gone`, remove them."""
         spec, names, key = crd["spec"], crd["spec"]["names"], crd["metadata"]["name"]
         stored = next((each["name"] for each in spec["versions"] if each.get("storage")), "")
         self._rows = {at: row for at, row in self._rows.items() if row.custom is None or row.key != key}

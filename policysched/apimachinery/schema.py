@@ -192,7 +192,7 @@ def _string(value: str, schema: Json, path: str) -> Iterator[Cause]:
 
 
 def _ways(pattern: str, length: int) -> float:
-    """Return an upper bound on the number of ways in which a pattern can match a text of a length.
+    """Return an upper bound on the number of ways in which a regex can match a text of `length` characters.
 
     The API server's expressions run in linear time. Python's try one way after another, so `^(a+)+$` takes minutes for
     26 characters. Each place with a choice multiplies the ways; a repeated group makes them unbounded.
