@@ -49,7 +49,7 @@ _SCALE: Final = MAX_NODE_SCORE // wire.MAX_PRIORITY
 
 
 class ObjectTexts(Protocol):
-    """The JSON of pods and nodes as the API server sent it; the methods never wait."""
+    """Interface of a store with the JSON of pods and nodes as the API server sent it; the methods never wait."""
 
     def pod(self, pod: Pod) -> bytes | None:
         """Return the JSON of a pod; None if the pod was deleted."""
@@ -60,16 +60,16 @@ class ObjectTexts(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NeededObjects:
-    """The kinds of objects that an extender gets as whole objects instead of names."""
+    """Flags for pending pods, victims and nodes: whether an extender gets the whole objects instead of names."""
 
     pods: bool
-    """Whether the extender gets pending pods as whole objects."""
+    """Whether the extender gets the pending pod as a whole object."""
     victims: bool
     nodes: bool
 
 
 class HttpExtender:
-    """The HTTP client of one extender, with its session."""
+    """The HTTP client of one extender: sends requests for its verbs and decodes the answers."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class HttpExtender:
         return not managed or any(_names(one, managed) for one in (*pod.spec.containers, *pod.spec.init_containers))
 
     async def filter(self, pod: Pod, nodes: Sequence[str]) -> FilterAnswer:
-        """Send a filter request; return which of the nodes the pod fits."""
+        """Send a filter request for a pod and nodes; return the nodes that the extender accepts for the pod."""
         body = await self._post(self._settings.filter_verb, self._arguments(pod, nodes))
         return wire.read_filter(body, nodes, by_name=self._settings.node_cache_capable, extender=self.name)
 
@@ -129,7 +129,7 @@ class HttpExtender:
         return {node: score * factor for node, score in wire.read_scores(body, len(nodes)).items()}
 
     async def preempt(self, pod: Pod, candidates: Mapping[str, NodeVictims]) -> dict[str, NamedVictims]:
-        """Send a preempt request; return the remaining candidate nodes with the victims on each."""
+        """Send a preempt request; return the candidate nodes that the extender keeps, with the victims on each."""
         body = await self._post(self._settings.preempt_verb, self._candidates(pod, candidates))
         return wire.read_victims(body, len(candidates), sum(len(one.pods) for one in candidates.values()))
 
@@ -156,14 +156,14 @@ class HttpExtender:
             await session.close()
 
     def _arguments(self, pod: Pod, nodes: Sequence[str]) -> bytes:
-        """Encode a request about nodes, without nodes that were deleted meanwhile."""
+        """Encode the body of a filter or prioritize request, without nodes that were deleted meanwhile."""
         text = self._text(pod)
         if self._settings.node_cache_capable:
             return wire.named_arguments(text, nodes)
         return wire.filter_arguments(text, [one for name in nodes if (one := self._texts.node(name)) is not None])
 
     def _candidates(self, pod: Pod, candidates: Mapping[str, NodeVictims]) -> bytes:
-        """Encode the candidate nodes of a preemption, without victims that were deleted meanwhile."""
+        """Encode the body of a preempt request, without victims that were deleted meanwhile."""
         text = self._text(pod)
         if self._settings.node_cache_capable:
             return wire.named_preemption_arguments(text, {node: one.named() for node, one in candidates.items()})

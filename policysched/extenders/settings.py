@@ -51,7 +51,7 @@ class ExtenderSettings:
     node_cache_capable: bool = False
     """Whether the extender caches nodes, so that requests contain node names only."""
     managed_resources: frozenset[str] = frozenset()
-    """The resources that the extender manages: it is called only for pods that request one; if empty, for all pods."""
+    """Resource names: the extender is called only for pods that request one of them; if empty, for all pods."""
     ignorable: bool = False
 
 
@@ -88,7 +88,7 @@ def make_tls(settings: ExtenderSettings) -> ssl.SSLContext:
 
 
 def _load_own(context: ssl.SSLContext, tls: TlsSettings) -> None:
-    """Load the client certificate into a TLS context, if the settings have a client certificate."""
+    """Load the extender's client certificate from the settings, if any, into a TLS context."""
     if not (tls.cert_data or tls.cert_file):
         return
     with tempfile.TemporaryDirectory() as folder:  # the TLS library reads keys only from files

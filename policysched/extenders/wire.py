@@ -53,7 +53,7 @@ MORE_THAN_REQUESTED: Final = 4
 All pods wait while an answer is read.
 """
 OTHER_VICTIMS: Final = 1024
-"""Number of victims that an answer may have in addition, because an extender may choose other victims."""
+"""Number of victims allowed beyond MORE_THAN_REQUESTED times the request's: an extender may choose others."""
 
 
 class _Metadata(msgspec.Struct):
@@ -69,7 +69,7 @@ class _Nodes(msgspec.Struct):
 
 
 class _FilterResult(msgspec.Struct, rename="pascal", forbid_unknown_fields=True):
-    """The answer ExtenderFilterResult, with the usual case of field names."""
+    """ExtenderFilterResult, the answer to a filter request, with kube-scheduler's case of field names."""
 
     nodes: _Nodes | None = None
     node_names: list[str | None] | None = None
@@ -79,7 +79,7 @@ class _FilterResult(msgspec.Struct, rename="pascal", forbid_unknown_fields=True)
 
 
 class _LongFilterResult(msgspec.Struct, rename="pascal", forbid_unknown_fields=True):
-    """An ExtenderFilterResult whose number of keys is limited while it is decoded."""
+    """ExtenderFilterResult of a long answer, whose number of map keys is limited while it is decoded."""
 
     nodes: _Nodes | None = None
     node_names: msgspec.Raw = NULL
@@ -89,40 +89,40 @@ class _LongFilterResult(msgspec.Struct, rename="pascal", forbid_unknown_fields=T
 
 
 class _Score(msgspec.Struct, rename="pascal", forbid_unknown_fields=True):
-    """HostPriority, one node's score in a prioritize answer, with the usual case of field names."""
+    """HostPriority, the score of a node in a prioritize answer, with kube-scheduler's case of field names."""
 
     host: str | None = None
     score: int | None = None
 
 
 class _Pod(msgspec.Struct, rename="upper", forbid_unknown_fields=True):
-    """MetaPod, a victim in a preempt answer, with the usual case of field names."""
+    """MetaPod, a victim in a preempt answer, with kube-scheduler's case of field names."""
 
     uid: str = ""
 
 
 class _Victims(msgspec.Struct, rename="pascal", forbid_unknown_fields=True):
-    """MetaVictims, the victims on a node in a preempt answer, with the usual case of field names."""
+    """MetaVictims, the victims on a node in a preempt answer, with kube-scheduler's case of field names."""
 
     pods: list[_Pod] | None = None
     violations: int = msgspec.field(default=0, name="NumPDBViolations")
 
 
 class _PreemptionResult(msgspec.Struct, forbid_unknown_fields=True):
-    """The answer ExtenderPreemptionResult, with the usual case of field names."""
+    """ExtenderPreemptionResult, the answer to a preempt request, with kube-scheduler's case of field names."""
 
     victims: dict[str, _Victims] = msgspec.field(name="NodeNameToMetaVictims")
 
 
 def _counting_filter_result(nodes: Budget) -> Any:
-    """Return a type that decodes an ExtenderFilterResult; each node spends a budget that limits the decoding."""
+    """Return a struct type that decodes an ExtenderFilterResult and fails at more nodes than the budget allows."""
     items: Any = list[counting(_Named, nodes)] | None  # type: ignore[misc]
     struct: Any = msgspec.defstruct("Nodes", [("items", items, None)])
     return msgspec.defstruct("FilterResult", [("nodes", struct | None, None)], bases=(_LongFilterResult,))
 
 
 def _counting_preemption_result(pods: Budget) -> Any:
-    """Return a type that decodes an ExtenderPreemptionResult; each pod spends a budget that limits the decoding."""
+    """Return a struct type that decodes an ExtenderPreemptionResult and fails at more pods than the budget allows."""
     items: Any = list[counting(_Pod, pods)] | None  # type: ignore[misc]
     victims: Any = msgspec.defstruct("Victims", [("pods", items, None)], bases=(_Victims,))
     return msgspec.defstruct(
@@ -139,11 +139,11 @@ _NAMED: Final = msgspec.json.Decoder(list[_Named])
 _TEXTS: Final = msgspec.json.Decoder(dict[str, str | None])
 _LIST: Final = msgspec.json.Decoder(list[str | None] | None)
 _FIELDS: Final = frozenset(("nodes", "nodenames", "failednodes", "failedandunresolvablenodes", "error"))
-"""The field names of ExtenderFilterResult, by their lower-case form."""
+"""The field names of ExtenderFilterResult in lower case."""
 
 
 def _raises_extender_errors(read: Callable[P, T]) -> Callable[P, T]:
-    """Wrap a function so that it raises an ExtenderError instead of the errors that an unusable answer causes."""
+    """Decorate a function to raise `ExtenderError` in place of `UnusableAnswerError`."""
 
     @wraps(read)
     def reading(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -156,7 +156,7 @@ def _raises_extender_errors(read: Callable[P, T]) -> Callable[P, T]:
 
 
 def filter_arguments(pod: bytes, nodes: Iterable[bytes]) -> bytes:
-    """Encode a request with whole nodes, for an extender without a node cache.
+    """Encode a filter or prioritize request with whole nodes, for an extender without a node cache.
 
     Args:
         pod: JSON of the pod.
@@ -166,12 +166,12 @@ def filter_arguments(pod: bytes, nodes: Iterable[bytes]) -> bytes:
 
 
 def named_arguments(pod: bytes, names: Sequence[str]) -> bytes:
-    """Encode a request with node names, for an extender with a node cache."""
+    """Encode a filter or prioritize request with node names, for an extender with a node cache."""
     return b'{"Pod":%b,"Nodes":null,"NodeNames":%b}' % (pod, msgspec.json.encode(names))
 
 
 def preemption_arguments(pod: bytes, victims: Mapping[str, tuple[Sequence[bytes], int]]) -> bytes:
-    """Encode the preemption candidates of a request: for each node, its victims as JSON and its PDB violations."""
+    """Encode a preempt request with, for each candidate node, its victims as whole pods and its PDB violations."""
     given = [
         b'%b:{"Pods":[%b],"NumPDBViolations":%d}' % (msgspec.json.encode(node), b",".join(pods), violations)
         for node, (pods, violations) in victims.items()
@@ -180,7 +180,7 @@ def preemption_arguments(pod: bytes, victims: Mapping[str, tuple[Sequence[bytes]
 
 
 def named_preemption_arguments(pod: bytes, victims: Mapping[str, NamedVictims]) -> bytes:
-    """Encode the preemption candidates of a request: for each node, the UIDs of its victims."""
+    """Encode a preempt request with, for each candidate node, the UIDs of its victims."""
     given = {
         node: {"Pods": [{"UID": uid} for uid in one.uids], "NumPDBViolations": one.pdb_violations}
         for node, one in victims.items()
@@ -226,7 +226,7 @@ _Filtered: TypeAlias = tuple[frozenset[str], _Reasons, _Reasons]
 
 
 def _filter_result(body: bytes, most: int, *, by_name: bool) -> _Filtered | None:
-    """Decode a filter answer with the usual case of field names in one pass; return None for another case."""
+    """Decode a filter answer in one pass; None if its field names have another case than kube-scheduler's."""
     given: _FilterResult | _LongFilterResult
     try:
         if weight(body) <= FEW // 2:
@@ -242,7 +242,7 @@ def _filter_result(body: bytes, most: int, *, by_name: bool) -> _Filtered | None
 
 
 def _left(given: _FilterResult | _LongFilterResult, most: int, *, by_name: bool) -> Sequence[str] | None:
-    """Return the remaining nodes of a filter answer; None if the usual field is missing."""
+    """Return the names of the nodes that a filter answer keeps; None if a needed field is missing."""
     if isinstance(given, _LongFilterResult):
         names = _node_names(given.node_names, most)
     else:
@@ -290,7 +290,7 @@ def read_scores(body: bytes, requested: int) -> dict[str, int]:
 
 
 def _usual_scores(body: bytes, most: int) -> list[tuple[str, int]] | None:
-    """Decode a prioritize answer with the usual case of field names in one pass; return None for another case."""
+    """Decode a prioritize answer in one pass; None if its field names have another case than kube-scheduler's."""
     given: Sequence[_Score | None] | None
     try:
         given = _SCORES.decode(body) if weight(body) <= FEW // 2 else _counted_items(body, _Score, most)
@@ -301,7 +301,7 @@ def _usual_scores(body: bytes, most: int) -> list[tuple[str, int]] | None:
 
 
 def _any_case_scores(body: bytes, most: int) -> Iterator[tuple[str, int]]:
-    """Decode scores with any case of field names, or raise an `ExtenderError` about the invalid part."""
+    """Decode a prioritize answer with any case of field names, or raise an `ExtenderError` about the invalid part."""
     for one in objects(body, "the answer", most):
         yield text_of(field(one, "Host"), "Host"), int_of(field(one, "Score"), "Score")
 
@@ -324,7 +324,7 @@ def read_victims(body: bytes, requested: int, victims: int) -> dict[str, NamedVi
 
 
 def _usual_victims(body: bytes, most: int, room: int) -> dict[str, NamedVictims] | None:
-    """Decode a preempt answer with the usual case of field names in one pass; return None for another case."""
+    """Decode a preempt answer in one pass; None if its field names have another case than kube-scheduler's."""
     given: _PreemptionResult
     try:
         if weight(body) <= FEW // 2:
@@ -341,7 +341,7 @@ def _usual_victims(body: bytes, most: int, room: int) -> dict[str, NamedVictims]
 
 
 def _any_case_victims(body: bytes, most: int, room: int) -> dict[str, NamedVictims]:
-    """Decode candidates with any case of field names, or raise an `ExtenderError` about the invalid part."""
+    """Decode a preempt answer with any case of field names, or raise an `ExtenderError` about the invalid part."""
     name, found = "NodeNameToMetaVictims", {}
     fields = FIELDS_EACH * (most + room)
     for node, raw in members(present(field(members(body, "the answer"), name), b"{}"), name, most).items():
@@ -377,7 +377,7 @@ def check_error(answer: Mapping[str, msgspec.Raw]) -> None:
 
 
 def _counted_items(body: bytes | msgspec.Raw, struct: type[msgspec.Struct], most: int) -> Any:
-    """Decode a list of at most `most` structs."""
+    """Decode a JSON list of at most `most` structs; more raise `BudgetExceededError`."""
     items = Budget(most)
     return counted(body, list[counting(struct, items)], items)  # type: ignore[misc]
 
@@ -393,7 +393,7 @@ def _node_names(raw: msgspec.Raw | None, most: int) -> list[str] | None:
 
 
 def _names_of(nodes: msgspec.Raw | None, most: int) -> list[str]:
-    """Decode the names of a list of nodes, without other fields."""
+    """Decode only the names from a NodeList."""
     items = present(field(members(present(nodes, b"{}"), "Nodes"), "items"), b"[]")
     given: Sequence[_Named]
     try:
@@ -405,7 +405,7 @@ def _names_of(nodes: msgspec.Raw | None, most: int) -> list[str]:
 
 
 def _any_case_names(items: bytes | msgspec.Raw, most: int) -> list[str]:
-    """Decode node names with any case of field names, or raise an `ExtenderError` about the invalid part."""
+    """Decode the names of nodes with any case of field names, or raise an `ExtenderError` about the invalid part."""
     names, fields = [], FIELDS_EACH * most
     for node in objects(items, "Nodes.items", most):
         metadata = members(present(field(node, "metadata"), b"{}"), "metadata")
@@ -417,7 +417,7 @@ def _any_case_names(items: bytes | msgspec.Raw, most: int) -> list[str]:
 
 
 def _reasons(raw: msgspec.Raw | None, name: str, most: int) -> Mapping[str, str | None]:
-    """Decode the reasons of failed nodes, by node name."""
+    """Decode the map FailedNodes or FailedAndUnresolvableNodes: reasons by node name."""
     given = present(raw, b"{}")
     if are_few(given):
         return decoded(_TEXTS, given, name)
