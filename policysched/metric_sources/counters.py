@@ -39,6 +39,6 @@ class SourceCounters:
         self._seconds.observe(seconds)
 
     def dropped(self, reason: DropReason, count: int) -> None:
-        """Count series that gave no node a value, by reason."""
+        """Count dropped series, from which no node gets a value, by the reason for dropping them."""
         if count:
             self._dropped.labels(reason.value).inc(count)

@@ -46,7 +46,7 @@ class FileSource:
         self._read_first()
         self._wanted: Wanted = {}
         self._due: dict[MetricKey, None] = {}
-        """Metrics whose answers have to be sent, in order."""
+        """Metrics for which an answer still has to be passed to the sink, in this order."""
         self._answered_at = 0.0
         self._followed = asyncio.Event()
         self._settled = asyncio.Event()
@@ -64,7 +64,7 @@ class FileSource:
             self._table = decode_table(self._data, self._path)
 
     def follow(self, wanted: Wanted) -> None:
-        """Set the followed metrics; answers for new or renamed metrics are due at once."""
+        """Set the metrics for which answers are sent; answers for new or renamed metrics are sent at once."""
         before, self._wanted = self._wanted, dict(wanted)
         for key in before.keys() - wanted.keys():
             self._active_problems.forget(key)
@@ -75,11 +75,11 @@ class FileSource:
             self._followed.set()
 
     async def settled(self) -> None:
-        """Wait until all followed metrics have been answered once."""
+        """Wait until one answer has been sent for each metric that was passed to `follow`."""
         await self._settled.wait()
 
     async def run(self, sink: MetricSink, nodes: Collection[str]) -> None:
-        """Read the file repeatedly and pass answers to the sink, until cancelled."""
+        """Read the file repeatedly and pass the values of each metric to the sink, until cancelled."""
         while True:
             self._followed.clear()
             changed = await self._read()
@@ -107,7 +107,7 @@ class FileSource:
         return (self._data, self._problem) != before
 
     async def _decode(self, data: bytes) -> None:
-        """Decode new content of the file; if the format is invalid, keep the old numbers with their old times."""
+        """Decode the content of the file if it changed; if its format is invalid, keep the previous numbers."""
         if data == self._data:
             return
         self._data = data
@@ -117,7 +117,7 @@ class FileSource:
             self._problem = str(error)
 
     async def _send_due_answers(self, sink: MetricSink, nodes: Collection[str]) -> None:
-        """Pass the answers that are due to the sink, yielding to the event loop between two metrics."""
+        """Pass the values of each metric in `_due` to the sink, yielding to the event loop between two metrics."""
         began = self._clock.monotonic()
         while self._due:
             key = next(iter(self._due))

@@ -13,22 +13,22 @@ NO_SOURCE: Final = "this scheduler has no source of metrics; start it with --pro
 
 
 class NoSource:
-    """The `MetricSource` of a process without a source: no metric has values, and the status of policies shows why."""
+    """The `MetricSource` if none is configured: no metric has values, and statuses of policies show the reason."""
 
     def __init__(self) -> None:
         self._wanted: Wanted = {}
         self._followed = asyncio.Event()
 
     def follow(self, wanted: Wanted) -> None:
-        """Set the followed metrics."""
+        """Set the metrics for which the missing source is reported."""
         self._wanted = dict(wanted)
         self._followed.set()
 
     async def settled(self) -> None:
-        """Return at once, because no answer is due."""
+        """Return at once, because there are no queries to wait for."""
 
     async def run(self, sink: MetricSink, _: Collection[str] = ()) -> None:
-        """Report to the sink, for each followed metric, that no source is configured."""
+        """Pass to the sink, for each metric, an answer with the problem that no source is configured."""
         while True:
             self._followed.clear()
             for key in self._wanted:

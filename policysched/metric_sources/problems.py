@@ -18,16 +18,16 @@ log = logging.getLogger(__name__)
 LONGEST: Final = 200
 """Longest text from a server in a message; the rest is cut. Units: characters."""
 READ: Final = 4096
-"""Length to which a server's text is cut before the text is processed. Units: characters."""
+"""Length to which a server's text is cut before it is made one line. Units: characters."""
 
 NONE_FINITE: Final = "no value is a finite number"
-"""Problem of a metric whose values are all NaN, infinite or not numbers."""
+"""Message about a metric whose values are all NaN, infinite or not numbers."""
 
 NO_NODE_HAS_VALUE: Final = "no node of this cluster has a value"
 
 
 class QueryOutcome(StrEnum):
-    """Outcome of one refresh of a query, as a label value of a metric."""
+    """Outcome of one refresh of a query; a label value on /metrics."""
 
     ANSWERED = "answered"
     UNREACHABLE = "unreachable"
@@ -42,7 +42,7 @@ class QueryOutcome(StrEnum):
 
 
 class DropReason(StrEnum):
-    """Reason for which a series gives no node a value, as a label value of a metric."""
+    """Reason why a Prometheus series is dropped and gives no node a value; a label value on /metrics."""
 
     DUPLICATE = "duplicate"
     NO_LABEL = "no_label"
@@ -82,7 +82,7 @@ class ActiveProblems:
 
 
 def values_of_others(samples: Collection[str], nodes: Collection[str]) -> str:
-    """Return the problem that no node of the cluster has a value in the samples; empty if a node has a value."""
+    """Return a message if the samples have values for other names only; empty if a node of the cluster has a value."""
     if not samples or not nodes or any(name in nodes for name in samples):
         return ""
     return f'{NO_NODE_HAS_VALUE}; the values are for names such as "{one_line(min(samples))}"'

@@ -55,11 +55,11 @@ class PrometheusSource:
         self._room_of_new = asyncio.Semaphore(NEW_AT_ONCE)
         self._slow: set[str] = set()
         self._known: set[str] = set()
-        """Queries that have run, so that it is known whether they are slow."""
+        """Queries that have run at least once; `_slow` contains those of them that were slow."""
         self._problems = ActiveProblems()
 
     def follow(self, wanted: Wanted) -> None:
-        """Set the followed metrics; new queries, and queries with other node labels, run at once."""
+        """Set the metrics to query; new queries, and queries whose metrics changed, run at once."""
         before, self._wanted = self._wanted, by_query(wanted)
         new = {query for query, keys in self._wanted.items() if before.get(query) != keys}
         self._unasked = (self._unasked & self._wanted.keys()) | new
@@ -75,7 +75,7 @@ class PrometheusSource:
         await self._settled.wait()
 
     async def run(self, sink: MetricSink, nodes: Collection[str]) -> None:
-        """Run the queries repeatedly and pass answers to the sink, until cancelled."""
+        """Run the queries repeatedly and pass the values of each metric to the sink, until cancelled."""
         self._nodes = nodes
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -89,7 +89,7 @@ class PrometheusSource:
             await self._server.close()
 
     async def ask(self, wanted: Wanted) -> list[MetricAnswer]:
-        """Run all queries once, for a single decision; problems are in the answers."""
+        """Run all queries once and return the values of each metric, or the error of its query."""
         queries = by_query(wanted)
         try:
             asking = (self._answers(query, keys, tried=True) for query, keys in queries.items())
@@ -126,7 +126,7 @@ class PrometheusSource:
             await asyncio.sleep(max(0.0, self._interval - (self._clock.monotonic() - began)))
 
     async def _answers(self, query: str, keys: Keys, *, tried: bool) -> list[MetricAnswer]:
-        """Run one query and return its answers, with errors as problems; a new query first gets a short timeout."""
+        """Run one query and return an answer (values or error) per metric; a new query first gets a short timeout."""
         if not tried:
             async with self._room_of_new, self._room:
                 with suppress(TimeoutError):
@@ -177,7 +177,7 @@ class PrometheusSource:
 
 
 def by_query(wanted: Iterable[MetricKey]) -> dict[str, Keys]:
-    """Group metrics by query."""
+    """Return the metrics of each distinct query."""
     grouped: dict[str, Keys] = {}
     for key in wanted:
         grouped[key.query] = grouped.get(key.query, frozenset()) | {key}

@@ -108,7 +108,7 @@ def as_table(given: object) -> Table:
 
 
 class _Scalar(NamedTuple):
-    """Value and YAML style of an anchored scalar; the style is empty for plain scalars."""
+    """Value and quoting style of a YAML scalar with an anchor; the style is empty without quotes."""
 
     value: str
     style: str | None
@@ -130,7 +130,7 @@ class _Reader:
         """Values by YAML anchor; None for a value to which an alias must not refer."""
 
     def read(self) -> Table:
-        """Read the only document; an empty file gives an empty table."""
+        """Return the table in the file's only YAML document; an empty file gives an empty table."""
         event = self._next()
         while isinstance(event, yaml.StreamStartEvent | yaml.DocumentStartEvent):
             event = self._next()
@@ -161,7 +161,7 @@ class _Reader:
         return numbers
 
     def _entries(self, event: yaml.Event, what: str) -> Iterator[tuple[str, yaml.Event]]:
-        """Yield each key of a mapping with the first event of its value, which the caller must consume."""
+        """Yield each key of a YAML mapping with the first event of its value; the caller must consume the value."""
         if not isinstance(event, yaml.MappingStartEvent):
             raise UsageError(f"{self._at(event)}: {what} is not a mapping; {_SHAPE}")
         seen: set[str] = set()
@@ -194,7 +194,7 @@ class _Reader:
         return number
 
     def _meant(self, event: yaml.Event) -> yaml.Event | _Scalar | dict[str, float] | None:
-        """Return the value to which a YAML alias refers, or another event unchanged; store the values of anchors."""
+        """Return the value that a YAML alias repeats, or any other event unchanged; record the values of anchors."""
         anchor: str | None = getattr(event, "anchor", None)
         if isinstance(event, yaml.AliasEvent):
             if anchor not in self._anchored:

@@ -1,4 +1,4 @@
-"""`answers`: the answers for metrics from a table of numbers."""
+"""`answers`: looks up metrics in a table of numbers per metric and node."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from policysched.model.policy import MetricAnswer, Sample
 def answers(
     table: Table, wanted: Wanted, at: float, file: str, nodes: Collection[str] | None = None
 ) -> Iterator[MetricAnswer]:
-    """Yield the answer for each followed metric.
+    """Yield an answer for each metric: its values by node, and a message if no node has a value.
 
     Args:
         table: Numbers by metric and node.
@@ -41,12 +41,12 @@ def answers(
 
 
 def _known(numbers: Mapping[str, float], nodes: Collection[str]) -> Iterator[str]:
-    """Return the nodes that have a number, and a limited number of names in the table that are not nodes."""
+    """Return the nodes that have a number, and a limited number of other names from the table."""
     others = (name for name in numbers if name not in nodes)
     return chain((name for name in nodes if name in numbers), islice(others, most_unknown(nodes)))
 
 
 def _instead(name: str, table: Table) -> str:
-    """Return a suggestion for a message if the table has a metric with a similar name."""
+    """Return the end of a message that suggests a metric with a similar name; empty if the table has none."""
     close = difflib.get_close_matches(name.rpartition("/")[2], table, 1)
     return f'; "{close[0]}" has values; did you mean "{name}"?' if close else ""

@@ -23,19 +23,19 @@ from policysched.model.policy import MetricAnswer, MetricKey, Sample
 from policysched.reading.lenient_json import UNREADABLE
 
 SLICE: Final = 1 << 17
-"""Amount of an answer that is decoded before yielding to the event loop, about two milliseconds. Units: bytes."""
+"""Part of an answer that is decoded before yielding to the event loop, in about two milliseconds. Units: bytes."""
 LARGEST_SERIES: Final = 1 << 18
 """Longest series; more is an error, because one series is decoded without yielding. Units: bytes."""
 MOST_WARNINGS: Final = 1 << 16
 """Largest size of an answer's warnings; larger warnings are not decoded. Units: bytes."""
 MOST_LABELLED: Final = 1000
-"""Largest number of series without the node label that a problem's message lists."""
+"""Largest number of series without the node label whose labels a message lists."""
 MOST_LABELS: Final = 100
-"""Largest number of labels per series that a problem's message lists."""
+"""Largest number of labels that a message lists for each series without the node label."""
 LONGEST_NUMBER: Final = 400
 """Longest text of a number; a longer text is treated as not finite. Units: characters."""
 OLD: Final = 60.0
-"""Age of the newest sample above which a problem states that the clocks differ. Units: seconds."""
+"""Age of the newest sample above which a message reports that the clocks differ. Units: seconds."""
 
 
 class _Data(msgspec.Struct, rename="camel"):
@@ -44,7 +44,7 @@ class _Data(msgspec.Struct, rename="camel"):
 
 
 class Envelope(msgspec.Struct, rename="camel"):
-    """The answer of Prometheus, whose series are still encoded."""
+    """The answer of Prometheus to a query, with its series as undecoded JSON."""
 
     status: str
     data: _Data | None = None
@@ -74,7 +74,7 @@ _OTHER_TYPES: Final = {
 
 
 def open_envelope(body: bytes) -> Envelope | None:
-    """Decode an answer without its series; None if the answer is not an answer of Prometheus."""
+    """Decode an answer except its series; None if it does not come from Prometheus."""
     try:
         return _ENVELOPE.decode(body)
     except UNREADABLE:
@@ -104,7 +104,7 @@ async def read_series(envelope: Envelope) -> AsyncIterator[list[Series]]:
 
 
 def _slices(result: bytes) -> Iterator[bytes]:
-    """Split a list of series into lists at the text between two series, which cannot occur inside a JSON string.
+    """Split the JSON of a list of series into shorter lists, between two series and without decoding them.
 
     Raises:
         QueryError: a series is too long.
@@ -138,15 +138,15 @@ class Join:
         self._room = math.inf if nodes is None else most_unknown(nodes)
         self._samples: dict[str, Sample] = {}
         self._valueless: set[str] = set()
-        """Node names that have series but no sample."""
+        """Names of nodes without a value although they have series: duplicate series, or a value that is not finite."""
         self._doubled: set[str] = set()
         self._dropped = dict.fromkeys(DropReason, 0)
         self._labels: set[str] = set()
-        """Labels of some series that lack the node label."""
+        """Labels found on some of the series that lack the node label, for a message."""
         self._newest = -math.inf
 
     def take(self, part: Iterable[Series]) -> None:
-        """Add the next series of the answer."""
+        """Assign the next series of the answer to nodes."""
         for series in part:
             node = series.metric.get(self._key.node_label)
             if not node:
@@ -179,7 +179,7 @@ class Join:
         self._samples[node] = Sample(number, min(at, self._now))
 
     def answer(self, counters: SourceCounters, warning: str = "") -> MetricAnswer:
-        """Return the answer for all nodes, with the server's warning, and count the dropped series."""
+        """Return the values of all nodes with messages about problems and server warnings; count dropped series."""
         for reason, count in self._dropped.items():
             counters.dropped(reason, count)
         problems = (self._twice(), self._without_label(), self._not_finite(), self._stale(), warning)
@@ -216,7 +216,7 @@ def _number(text: str) -> float:
 
 
 def first_warning(envelope: Envelope) -> str:
-    """Return the server's first warning as a problem; empty without warnings."""
+    """Return the first warning in an answer of Prometheus as a message; empty without warnings."""
     raw = bytes(envelope.warnings)
     if len(raw) > MOST_WARNINGS:
         return f"the server returned more than {MOST_WARNINGS >> 10} KiB of warnings"
