@@ -21,7 +21,7 @@ INT64: Final = range(-(2**63), 2**63)
 MOST_FIELDS: Final = 256
 """Largest number of fields of one object; an object with more fields is an error."""
 FIELDS_EACH: Final = 4
-"""Largest average number of fields per object in a list with unusual field names; more fields are an error."""
+"""Largest average number of fields per object in a list that is decoded ignoring case; more fields are an error."""
 FEW: Final = 200 << 10
 """Largest estimated number of entries in JSON that is decoded without a check of the real number.
 
@@ -52,7 +52,7 @@ class UnusableAnswerError(PolicyschedError):
 
 
 class Key(str):
-    """Key of a JSON object; each decoded key spends a unit of a budget."""
+    """Type of a JSON object's keys in types for `counted`, which limits the number of decoded keys."""
 
     __slots__ = ()
 
@@ -62,7 +62,7 @@ class _Item(msgspec.Struct):
 
 
 def counting(struct: type[msgspec.Struct], items: Budget) -> type[msgspec.Struct]:
-    """Return a subclass of a struct that spends a unit of a budget for every object decoded into it."""
+    """Return a subclass of a struct; each object decoded into the subclass spends one unit of a budget."""
     count = {"__post_init__": lambda _: items.spend()}
     return msgspec.defstruct("Counted", [], bases=(struct,), namespace=count)
 
@@ -92,12 +92,12 @@ def weight(body: bytes) -> int:
 
 
 def are_few(body: bytes | msgspec.Raw, most: int = FEW) -> bool:
-    """Return whether JSON is small enough to be decoded without counting its entries."""
+    """Return whether JSON has so few entries that it can be decoded without a limit on their number."""
     return len(memoryview(body)) <= most or weight(bytes(body)) <= most
 
 
 def decoded(decoder: msgspec.json.Decoder[T], text: bytes | msgspec.Raw, what: str) -> T:
-    """Decode JSON of an expected type; an error message begins with `what`.
+    """Decode JSON of an expected type; error messages name the value as `what`.
 
     Raises:
         UnusableAnswerError: the text has another type, or is not JSON.
@@ -206,7 +206,7 @@ def objects(body: bytes | msgspec.Raw, what: str, most: int) -> Sequence[Mapping
 
 
 def bounded(found: SizedT, what: str, most: int) -> SizedT:
-    """Return a decoded value; raise an error if it has more than `most` entries.
+    """Return a decoded list or object unchanged; raise an error if it has more than `most` entries.
 
     Raises:
         UnusableAnswerError: the value has too many entries.

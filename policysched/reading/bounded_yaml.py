@@ -1,4 +1,4 @@
-"""`load` and `compose`: read untrusted YAML with limits for depth and for values that aliases repeat.
+"""`load` and `compose`: read untrusted YAML with limits on nesting depth and on values repeated by aliases.
 
 PyYAML has no such limits: 10,000 brackets crash libyaml, and merges (`<<`) of a few hundred characters take hours.
 Invalid text raises `yaml.YAMLError`. The result has only values of JSON (`JsonConstructor`).
@@ -16,7 +16,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 MAX_DEPTH: Final = 200
 MAX_REPEATED: Final = 500_000
-"""Largest number of values that aliases may add to a document; a document with more is rejected."""
+"""Largest number of values that aliases may add to a YAML document; a document with more is rejected."""
 DEPTH_OF_LIBYAML: Final = "exceeded maximum nesting depth"
 """Error message of libyaml 0.2.6 and later for more than 1,000 nested levels."""
 RAISED: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -38,7 +38,7 @@ _TAGS: Final = "tag:yaml.org,2002:"
 
 
 class JsonConstructor(SafeConstructor):
-    """Constructs only values that JSON has, as kubectl does; rejects other values with their position.
+    """Constructs only values that JSON has, as kubectl does; other YAML values raise an error with their position.
 
     Keys, dates and numbers that are too large stay texts.
     """
@@ -171,7 +171,7 @@ def _children(node: Node) -> Iterator[Node]:
 
 
 class Sizes:
-    """Counts the values of a YAML document, with values that aliases repeat, before the values are constructed.
+    """Counts the values of a YAML document before they are constructed, as often as aliases repeat them.
 
     Args:
         children: Returns the child nodes to count.
@@ -183,7 +183,7 @@ class Sizes:
         self._above: set[int] = set()
 
     def size(self, node: Node) -> int:
-        """Return the number of values below a node, including values that aliases repeat.
+        """Return the number of values in a YAML node; a value is counted again at each alias that repeats it.
 
         Raises:
             BoundsError: the values are too many or endless.

@@ -37,7 +37,7 @@ class ForeignFileError(UsageError):
 
 @dataclass(frozen=True)
 class Source:
-    """Source of a document: the text of the document's file, and the document's root node."""
+    """Where a YAML document comes from: the text of its file, and the document's root node."""
 
     file: str
     read: Callable[[], str] = field(repr=False)
@@ -66,7 +66,7 @@ class Source:
 
 @lru_cache(maxsize=1)
 def _lines(text: str) -> list[str]:
-    """Divide the text of a file into lines, once for all documents in the text."""
+    """Divide the text of a file into lines; cached, so that the documents of one file share the lines."""
     return LINE_END.split(text)
 
 
@@ -96,26 +96,26 @@ class Document:
         return f"{self.file}:{place.line}:{place.column}"
 
     def node(self, path: str) -> Node:
-        """Return the node of a field; if the field is missing, the node of its nearest existing parent."""
+        """Return the YAML node of a field; if the field is missing, the node of its nearest existing parent."""
         return positions.find(self.source.root, self.inside(path))[0]
 
     def exact(self, path: str) -> Node | None:
-        """Return the node of a field, None if the field is missing."""
+        """Return the YAML node of a field; None if the field is missing."""
         node, found = positions.find(self.source.root, self.inside(path))
         return node if found else None
 
     def refusal(self, path: str, error: Exception | str, *, at_key: bool = False) -> UsageError:
-        """Return an error with the position of a field (or of the field's key), from an error without a position."""
+        """Return a UsageError with the given message and the position of a field, or of the field's key."""
         key = positions.key(self.source.root, self.inside(path)) if at_key else None
         place = self.place(path) if key is None else positions.start(key)
         return UsageError(f"{self.file}:{place.line}:{place.column}: {error}")
 
     def inside(self, path: str) -> str:
-        """Return the path of an object's field in the object's document."""
+        """Return the path of a field from the root of the YAML document, given its path in the object."""
         return f"{self.path}.{path}" if self.path and path else self.path or path
 
     def place(self, path: str, line: int = 1, column: int = 1) -> SourcePosition:
-        """Return the position in the file of a field, or of a line and column in the field's text."""
+        """Return the position of a field in its file, or of a line and column within the field's text."""
         node = self.node(path)
         if (line, column) == (1, 1) and not path:
             return positions.start(node)
@@ -162,7 +162,7 @@ def _values(text: str, file: str) -> Iterator[tuple[Any, Source]]:
 
 
 def is_tests(value: Any) -> bool:
-    """Return whether a value is the content of a policy test file instead of an object."""
+    """Return whether the value of a YAML document is a policy test file, not a Kubernetes object."""
     tests = value.get("tests") if isinstance(value, Mapping) and "kind" not in value else value
     return isinstance(tests, list) and any(isinstance(one, Mapping) and "given" in one for one in tests)
 

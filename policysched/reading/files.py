@@ -16,7 +16,7 @@ STDIN: Final = "-"
 SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
 """Suffixes of the files that are read when a folder is named."""
 TESTS: Final = re.compile(r"(?:.*[-_.])?tests\.ya?ml")
-"""Pattern of the file names of policy tests (`policysched test`), which other commands skip in folders."""
+"""Glob pattern of policy test files (for `policysched test`), which other commands skip in folders."""
 _FIRST: Final = 1 << 20
 """Size of the part that is read before a file is checked for binary content. Units: bytes."""
 LARGEST: Final = 1 << 31
@@ -91,7 +91,7 @@ def as_text(data: bytes, file: str) -> str:
 
 
 def shown(name: str) -> str:
-    """Return the form in which messages show a file name."""
+    """Return a file name as messages show it."""
     return {STDIN: "<stdin>", "": '""'}.get(name, name)
 
 

@@ -35,12 +35,12 @@ def expand(name: str) -> list[str]:
 
 
 def empty(name: str, problem: str, *hints: str) -> UsageError:
-    """Return the error about a folder without objects, with the names of its subfolders, which are not read."""
+    """Return the error for a folder without objects; the message names the subfolders, which are not read."""
     return UsageError("; ".join([f"{name}: {problem}", *hints, *unread(name)]))
 
 
 def unread(name: str) -> list[str]:
-    """Return a note about subfolders with YAML or JSON files; empty if `name` is not a folder with such subfolders."""
+    """Return a note that subfolders with YAML or JSON files are not read; empty if a folder has no such subfolders."""
     if name in ("", STDIN):
         return []
     try:
@@ -52,7 +52,7 @@ def unread(name: str) -> list[str]:
 
 
 def listed(names: list[str]) -> str:
-    """Return the first names and the number of the other names, as a text for messages."""
+    """Return a text for messages with the first names and the number of the other names."""
     more = len(names) - _MOST_NAMED
     return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 

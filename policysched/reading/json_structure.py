@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 IntArray: TypeAlias = NDArray[np.int64]
 Bytes: TypeAlias = NDArray[np.uint8]
 FEW_BACKSLASHES: Final = 8
-"""Largest number of backslashes before a quote that is counted one by one; more are counted with arrays."""
+"""Largest number of backslashes before a quote that are counted in a loop; more are counted with NumPy arrays."""
 _STEPS: Final = np.zeros(256, np.int8)
-"""Change of the nesting depth (-1, 0 or 1) by each byte value outside of strings."""
+"""For each byte value outside of strings: the change of the nesting depth (-1, 0 or 1)."""
 _STEPS[[*b"[{"]], _STEPS[[*b"]}"]] = 1, -1
 _IS_MARK: Final = np.zeros(256, np.bool_)
 _IS_MARK[[*b'"[]{},']] = True
@@ -41,7 +41,7 @@ def cut(raw: bytes, deepest: int) -> bytes:
 
 
 def split(raw: bytes, opening: bytes) -> list[bytes]:
-    """Split the content of the outermost brackets of JSON at its commas; empty if the brackets do not match."""
+    """Split the outermost JSON array or object at the commas between its entries; empty if brackets do not match."""
     if not raw.lstrip().startswith(opening):
         return []
     at, marks = _structure(raw)

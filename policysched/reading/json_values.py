@@ -89,7 +89,7 @@ def without_repeats(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
 
 
 def explain_json(text: str, file: str) -> None:
-    """Raise an error that explains why a text is not JSON.
+    """Raise an error with the position and the reason why a text is not JSON.
 
     Raises:
         UsageError: the text is not JSON.
@@ -112,7 +112,7 @@ def _skip(text: str, offset: int) -> int:
 
 
 def compose_json(text: str, begin: int, end: int) -> Node:
-    """Return the node tree of the JSON value between two offsets of a text, with positions in the whole text."""
+    """Return the YAML node tree of the JSON value between two offsets of a text, with positions in the whole text."""
     return _Composer(text).compose(begin, end)
 
 
@@ -135,7 +135,7 @@ def _repeated_key(root: Node) -> ScalarNode | None:
 
 
 class _Composer:
-    """Builds a node tree from the tokens of valid JSON."""
+    """Builds a YAML node tree from the tokens of valid JSON."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -151,7 +151,7 @@ class _Composer:
         return node
 
     def _take(self, token: re.Match[str]) -> Node | None:
-        """Process one token of the JSON text; return the node that ends with the token, else None."""
+        """Process one token of the JSON text; return the YAML node that the token completes, else None."""
         sign = token["sign"]
         start, end = (self._mark(token.start(str(token.lastgroup))), self._mark(token.end()))
         if sign in ("{", "["):

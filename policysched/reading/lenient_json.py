@@ -1,4 +1,4 @@
-"""Read the usable parts of malformed or deeply nested JSON, by its brackets and strings.
+"""Read the usable parts of malformed or deeply nested JSON by finding its brackets and strings.
 
 The decoder rejects such texts as a whole: objects nested deeper than it recurses, and lists or watch events with one
 object that is not JSON.
@@ -18,10 +18,10 @@ _STRING: Final = rb'"(?:[^"\\]++|\\.)*+"'
 _MEMBER: Final = re.compile(rb"\s*(" + _STRING + rb")\s*:\s*(.*)", re.DOTALL)
 _TEXT: Final = msgspec.json.Decoder(str)
 UNREADABLE: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
-"""Exceptions of decoding an untrusted text: it is not JSON, has values of other types or is nested too deeply."""
+"""Exceptions raised by decoding a text that is not JSON, has values of wrong types or is nested too deeply."""
 
 EACH: Final = "[]"
-"""Step of a path that means every element of an array."""
+"""Part of a path for `replaced` that means every element of an array."""
 MOST_HALVES: Final = 10_000
 """Largest number of replaced halves of surrogate pairs in a text; more is an error."""
 _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
@@ -84,7 +84,7 @@ def without_managed_fields(raw: bytes) -> bytes:
 
 
 def replaced(raw: bytes, paths: Sequence[Sequence[str]], put: Callable[[bytes], bytes]) -> bytes:
-    """Replace the JSON values at some paths by the result of `put`; paths without a value have no effect.
+    """Replace the JSON values at some paths by what the function `put` returns; paths without a value have no effect.
 
     Args:
         raw: An object or an array.
@@ -126,7 +126,7 @@ def elements(raw: bytes) -> list[bytes]:
 
 
 def _inside(raw: bytes, opening: bytes) -> list[bytes]:
-    """Split the content of outermost brackets at its commas; empty unless the JSON begins with `opening`."""
+    """Split an outermost JSON array or object into its entries; empty unless the JSON begins with `opening`."""
     from policysched.reading.json_structure import split  # noqa: PLC0415 - as above
 
     return split(raw, opening)

@@ -22,12 +22,12 @@ _BUILDERS: Final = {
     "kustomization.yml": "kubectl kustomize",
     "Chart.yaml": "helm template",
 }
-"""Command that builds the objects of a folder, by the name of a file in the folder such as Chart.yaml."""
+"""For a file name such as Chart.yaml: the command that renders the objects of a folder with this file."""
 
 
 @dataclass(slots=True)
 class IgnoredFiles:
-    """Collects the files in folders that are not Kubernetes objects, and subfolders, for notes to the user."""
+    """Collects ignored files (such as Helm charts in folders) and ignored subfolders, for notes to the user."""
 
     foreign: list[str] = field(default_factory=list)
     sources: list[str] = field(default_factory=list)
@@ -89,7 +89,7 @@ def load(names: Iterable[str], notes: list[str] | None = None) -> list[Document]
 def load_each(
     names: Iterable[str], read_file: Callable[[str], list[Document]], notes: list[str] | None = None
 ) -> list[Document]:
-    """Return the objects of files and folders; a given function reads each file.
+    """Return the objects of files and folders; the argument `read_file` reads each file.
 
     Raises:
         UsageError: a file cannot be read or is not made of Kubernetes objects.

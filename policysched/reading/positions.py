@@ -31,7 +31,7 @@ class SourcePosition(NamedTuple):
 
 
 def find(node: Node, field: str) -> tuple[Node, bool]:
-    """Return the node at a path such as `spec.filters[0].require` and True; else its nearest parent and False."""
+    """Return the YAML node at a path such as `spec.filters[0].require` and True; else its nearest parent and False."""
     rest = field
     while rest:
         step = _item(node, rest) if rest.startswith("[") else _key(node, rest.removeprefix("."))
@@ -42,7 +42,7 @@ def find(node: Node, field: str) -> tuple[Node, bool]:
 
 
 def key(root: Node, field: str) -> Node | None:
-    """Return the node of a field's key; None if the field is missing or is an item of a list."""
+    """Return the YAML node of a field's key; None if the field is missing or is an item of a list."""
     parent, _, name = field.rpartition(".")
     node, found = find(root, parent)
     if not found or not isinstance(node, MappingNode):
@@ -51,7 +51,7 @@ def key(root: Node, field: str) -> Node | None:
 
 
 def start(node: Node) -> SourcePosition:
-    """Return the position of the first character of a node."""
+    """Return the position of the first character of a YAML node."""
     return SourcePosition(node.start_mark.line + 1, node.start_mark.column + 1)
 
 
@@ -80,7 +80,7 @@ def inside(node: Node, source: list[str], line: int, column: int) -> SourcePosit
 
 
 def comment_after(node: Node, source: list[str]) -> bool:
-    """Return whether a comment follows an unquoted scalar on the scalar's last line."""
+    """Return whether a comment follows an unquoted YAML scalar on the scalar's last line."""
     if not isinstance(node, ScalarNode) or node.style:
         return False
     return source[node.end_mark.line][node.end_mark.column :].lstrip().startswith("#")
@@ -104,7 +104,7 @@ def _key(node: Node, path: str) -> tuple[Node, str] | None:
 
 
 def _solid(node: ScalarNode, source: list[str]) -> Iterator[tuple[SourcePosition, int]]:
-    """Yield the position of each character of a scalar that is no white space, with the column after the character."""
+    """Yield, for each character of a YAML scalar except white space, its position and the column after it."""
     first, last = node.start_mark, node.end_mark
     block = node.style in ("|", ">")
     quote = node.style in ("'", '"')
@@ -125,7 +125,7 @@ def _columns(line: str, begin: int, end: int, style: str | None) -> Iterator[tup
 
 
 def _behind(line: str, column: int, style: str | None) -> int:
-    """Return the column after a character of a scalar, where an escape sequence is one character."""
+    """Return the column after the character at a column of a YAML scalar; an escape sequence is one character."""
     if style == "'" and line[column] == "'":
         return column + 2
     escape = _ESCAPE.match(line, column) if style == '"' else None

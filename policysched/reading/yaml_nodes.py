@@ -1,4 +1,4 @@
-"""YAML as Kubernetes reads it: as values, and as nodes with source positions.
+"""Reads YAML as Kubernetes does: as values, and as YAML nodes with source positions.
 
 Plain scalars are resolved by Kubernetes' rules: PyYAML's dates and base-60 numbers (`22:00`) are texts. Invalid YAML
 raises a UsageError with line and column.
@@ -69,7 +69,7 @@ for _tag, _pattern, _first in (
 
 
 def read_yaml(text: str, file: str) -> list[tuple[Any, Node]]:
-    """Return the values of the documents in a text, each with its root node; skip empty documents.
+    """Return the values of the documents in a YAML text, each with its root node; skip empty documents.
 
     Raises:
         UsageError: the text is not valid YAML; the message has file, line and column.
@@ -91,7 +91,7 @@ def read_yaml(text: str, file: str) -> list[tuple[Any, Node]]:
 
 
 def reads_as(written: str, *, flow: bool) -> str | None:
-    """Return the text that YAML reads for unquoted characters; None if YAML does not read a single text.
+    """Return the string that YAML reads from unquoted text; None if it reads a number, a mapping or anything else.
 
     Args:
         written: The characters.
@@ -150,7 +150,7 @@ def _place(file: str, mark: Any) -> str:
 
 
 def _values(file: str, node: Node) -> Iterator[Node]:
-    """Check the values of a node and yield its parts; reject keys that an object cannot have."""
+    """Yield the child nodes of a YAML node; reject mapping keys that a JSON object cannot have."""
     if isinstance(node, SequenceNode):
         yield from node.value
     elif isinstance(node, MappingNode):
@@ -179,7 +179,7 @@ def _located(error: yaml.MarkedYAMLError, text: str, file: str) -> UsageError:
 
 
 def _has_key_in_flow(line: str) -> bool:
-    """Return whether a line has an unquoted value with a `[` inside `{…}`."""
+    """Return whether a YAML line has, inside `{…}`, an unquoted value with a `[`."""
     found = _PLAIN.search(line, line.find("{") + 1) if "{" in line else None
     return found is not None and "[" in line[found.end() :]
 

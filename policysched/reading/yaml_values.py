@@ -1,4 +1,4 @@
-"""Fast reading of YAML that programs write, without source positions: no anchors, no tags, no repeated keys.
+"""Fast reading of YAML written by programs, without source positions; rejects anchors, tags and repeated keys.
 
 `yaml_nodes` reads all other texts. Both readers return the same values.
 """
@@ -21,12 +21,12 @@ _SPECIAL: Final = frozenset("yYnNtTfFoO~-+0123456789.<")
 _DECIMAL: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,17})\Z")
 """Pattern of whole numbers that YAML and Python read in the same way."""
 _LIST: Final = 1
-"""Nesting depth of lists in a document whose items can be replaced while the document is read."""
+"""Nesting depth of the lists in a YAML document whose items `shrink` replaces while the document is read."""
 Shrink: TypeAlias = Callable[[dict[str, Any]], Any]
 
 
 class NotPlainError(Exception):
-    """Error: the text contains YAML beyond plain values, which `yaml_nodes` has to read or reject."""
+    """Error: the YAML has anchors, tags or other features that this module does not read; use `yaml_nodes` instead."""
 
 
 def read_events(text: str, shrink: Shrink) -> Iterator[Any]:
