@@ -39,12 +39,12 @@ class SteppedLoop(asyncio.SelectorEventLoop):
         super().__init__(_StoppingSelector(self.stop))
 
     def time(self) -> float:
-        """Return the seconds of the fake clock."""
+        """Return the seconds that the fake clock has advanced, as the event loop's time."""
         return self._fake_clock.monotonic()
 
 
 class _StoppingSelector(selectors.DefaultSelector):
-    """A selector that calls a function instead of waiting for events."""
+    """A selector for an event loop that calls a function instead of waiting when no event is ready."""
 
     def __init__(self, stop: Callable[[], None]) -> None:
         super().__init__()

@@ -19,7 +19,7 @@ from policysched.testing.objects import PROFILE, Object, read_pod
 def connected_handle(
     nodes: Iterable[Object] = (), pods: Iterable[Object] = (), kube_version: str = AUTO
 ) -> PluginHandle:
-    """Return a handle on a cluster with these nodes and placed pods, for tests that call methods of a plugin."""
+    """Return a framework handle on a cluster with these nodes and placed pods, for tests that call plugin methods."""
     cluster = Cluster(release=release_named(kube_version))
     for node in nodes:
         cluster.set_node(decode_node(node))
@@ -39,7 +39,7 @@ def decide(
     args: Mapping[str, Any] | None = None,
     kube_version: str = AUTO,
 ) -> dict[str, Any]:
-    """Schedule a pod with only this plugin, and return the decision.
+    """Run a scheduling cycle for a pod with only this plugin, and return the decision.
 
     Args:
         factory: The plugin's class, or another factory.

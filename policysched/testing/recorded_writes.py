@@ -52,7 +52,7 @@ class RecordingClaims:
         """Accept the deletion of a claim."""
 
     async def write_extended_claim_status(self, pod: Pod, status: PodExtendedClaimStatus) -> None:
-        """Accept the name of the claim for a pod's extended resources."""
+        """Accept a write of the name of the claim for a pod's extended resources into the pod's status."""
 
 
 def _next_version(claim: ResourceClaim) -> ResourceClaim:
@@ -85,7 +85,7 @@ class RecordingClient:
         return f"{volume.metadata.resource_version}+"
 
     async def select_node(self, claim: PersistentVolumeClaim, node: str) -> str:  # noqa: ARG002 - the protocol's
-        """Accept the selected node of a volume claim."""
+        """Accept a write of the selected node into a PersistentVolumeClaim."""
         return f"{claim.metadata.resource_version}+"
 
     async def delete_pod(self, pod: Pod) -> None:
@@ -93,7 +93,7 @@ class RecordingClient:
         self.on_deleted(pod)
 
     async def set_pod_status(self, pod: Pod, change: PodStatusChange) -> None:
-        """Ignore a change of a pod's status: `PodOutcome.message` already has the reason of a failed attempt."""
+        """Ignore a change of a pod's status: tests read the reason of a failed attempt in `PodOutcome.message`."""
 
     async def report_pod_status(self, pod: Pod, newest: Callable[[], PodStatusChange]) -> None:
         """Accept a change of a pod's status that is computed when the status is written."""

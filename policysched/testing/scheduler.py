@@ -32,7 +32,7 @@ _ROUNDS: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class PodOutcome:
-    """The state of a pod in a `TestedScheduler`."""
+    """The state of a pod in a `TestedScheduler`: result, node, and reason of a failure."""
 
     result: str
     """`Scheduled`, `Unschedulable`, `Error`, `Waiting` (at Permit), `Gated` (by PreEnqueue) or `Pending` (new)."""
@@ -50,7 +50,7 @@ _RESULTS: Final = {
 
 
 class _Listener(Observer):
-    """Keeps the queue and the last attempt of each pod."""
+    """Observer of the scheduler that records, for each pod, its queue and its last scheduling attempt."""
 
     def __init__(self) -> None:
         self.queues: dict[str, str] = {}
