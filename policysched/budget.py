@@ -1,4 +1,4 @@
-"""`Budget`: a limit on work or entries, and the amount that code has not yet spent.
+"""`Budget`: a limit on units of work or entries, which code spends until an error is raised.
 
 A budget is passed to the code that spends it. Units are the caller's: steps, characters, entries. A budget measures no
 time, so the same input always stops at the same place.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 
 class BudgetExceededError(Exception):
-    """Error: code spent more than the limit of its budget."""
+    """Error: code spent more units of work or entries than its `Budget` allows."""
 
 
 class Budget:

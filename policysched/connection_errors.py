@@ -74,7 +74,7 @@ _CUT = "Response payload is not completed"
 _NO_TLS = frozenset(("WRONG_VERSION_NUMBER", "UNKNOWN_PROTOCOL", "HTTP_REQUEST"))
 """Reasons of the TLS library for a server that does not use TLS."""
 _CLIENT_CERTIFICATE = ("ALERT_BAD_CERTIFICATE", "ALERT_CERTIFICATE_REQUIRED")
-"""Ends of the TLS library's reasons if the server requires a client certificate and received none or a bad one."""
+"""Ends of the TLS library's reasons if the server requires a client certificate and got none or an invalid one."""
 
 
 def describe(error: BaseException, url: str) -> tuple[str, str]:
@@ -120,7 +120,7 @@ def _tls_failure(reason: str) -> str:
 
 
 def _place(error: BaseException, url: str) -> str:
-    """Return the host and port to which a request connects: those of the server, or of its proxy."""
+    """Return the host and port to which a failed request connected: those of the server or of the proxy."""
     parts = urlsplit(url)
     host = getattr(error, "host", None) or parts.hostname or url
     port = getattr(error, "port", None) or parts.port or {"https": 443}.get(parts.scheme, 80)

@@ -70,7 +70,7 @@ def _lowest(verbosity: int) -> int:
 
 
 class TextFormatter(logging.Formatter):
-    """Formats a record as klog text: `I1123 01:02:03.456789    4711 file.py:12] "message" key="value"`."""
+    """Formats a log record as klog text: `I1123 01:02:03.456789    4711 file.py:12] "message" key="value"`."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Format a record, followed by the indented lines of a traceback."""
@@ -102,7 +102,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def body(record: logging.LogRecord) -> str:
-    """Return the text of a record: the message, or the quoted message followed by key-value pairs."""
+    """Return the text of a log record: the message, or the quoted message followed by key-value pairs."""
     if not isinstance(record.args, Mapping):
         return visible(record.getMessage())
     pairs = (f"{visible(str(key))}={_shown(value)}" for key, value in record.args.items())
@@ -149,7 +149,7 @@ def _severity(record: logging.LogRecord) -> str:
 
 
 def _below(formatter: logging.Formatter, record: logging.LogRecord) -> Iterator[str]:
-    """Return the lines of a record's traceback and stack, each with a prefix that marks it as part of the record."""
+    """Return the traceback and stack of a log record, each line with a prefix that marks it as part of the record."""
     texts = [formatter.formatException(record.exc_info)] if record.exc_info else []
     if record.stack_info:
         texts.append(formatter.formatStack(record.stack_info))
